@@ -1,0 +1,177 @@
+//! The seam: starting a process on a terminal of its own, and what can be done with it.
+
+use std::{
+    fmt,
+    num::NonZeroU16,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use dsh_core::async_trait;
+
+use crate::evidence::{Evidence, Modes};
+
+/// Starts processes on terminals.
+#[async_trait]
+pub trait TerminalHost: Send + Sync {
+    /// Starts `spec.program` as session leader on a new terminal.
+    ///
+    /// Fails, with nothing left over, when the working directory or the program is unusable: a
+    /// failed `exec` is an error here, never a process that exits at once.
+    async fn spawn(&self, spec: TerminalSpec) -> Result<Box<dyn TerminalProcess>, SpawnError>;
+}
+
+/// Everything about a process to start. Nothing is inherited from the host but what is named.
+#[derive(Clone, Debug)]
+pub struct TerminalSpec {
+    /// Absolute path of the program.
+    pub program: PathBuf,
+    /// Its arguments, without the program's own name.
+    pub args: Vec<String>,
+    /// The whole environment.
+    pub env: Vec<(String, String)>,
+    /// Absolute working directory; must exist.
+    pub cwd: PathBuf,
+    /// Size of the terminal.
+    pub size: TerminalSize,
+}
+
+/// Size of a terminal in cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct TerminalSize {
+    pub rows: NonZeroU16,
+    pub cols: NonZeroU16,
+}
+
+/// One process on its terminal, with everything it starts. One task owns it.
+///
+/// Dropping it without [`terminate`](Self::terminate) kills what can be killed at once, without
+/// waiting.
+#[async_trait]
+pub trait TerminalProcess: Send {
+    /// Process id of the session leader.
+    fn pid(&self) -> i32;
+
+    /// Waits for whatever happens next, and continues queued writes meanwhile. Cancel-safe.
+    ///
+    /// New output is appended to `output`, at most a few hundred KiB a call. `deadline` is met
+    /// with the precision of a high-resolution timer. After [`Event::Exited`] only output that
+    /// was already written comes, then [`Event::OutputEnd`] once.
+    async fn next(&mut self, deadline: Option<Instant>, output: &mut Vec<u8>) -> Event;
+
+    /// Reads the output that is there now, without waiting. True if there was any.
+    fn drain(&mut self, output: &mut Vec<u8>) -> bool;
+
+    /// Queues input; it is written as far as the terminal takes it, now and in [`next`](Self::next).
+    fn write(&mut self, bytes: &[u8]);
+
+    /// Bytes queued but not yet taken by the terminal.
+    fn unwritten(&self) -> usize;
+
+    /// Forgets queued input; returns how many bytes never reached the terminal.
+    fn discard_unwritten(&mut self) -> usize;
+
+    /// Modes of the terminal line now; none when they cannot be read.
+    fn modes(&self) -> Option<Modes>;
+
+    /// Looks at the terminal and its foreground. With `full`, all threads of the group are
+    /// looked at even if the one that waited last time still does.
+    async fn probe(&mut self, full: bool) -> Evidence;
+
+    /// Signals the terminal's foreground process group; the group it went to.
+    fn signal_foreground(&mut self, signal: i32) -> Result<i32, SignalError>;
+
+    /// The session leader's working directory; none when it cannot be read.
+    fn cwd(&self) -> Option<PathBuf>;
+
+    /// Changes the size of the terminal.
+    fn resize(&mut self, size: TerminalSize) -> std::io::Result<()>;
+
+    /// Ends every process that was ever started from here, descendants first, then the leader:
+    /// TERM (and HUP to the leader), `grace`, a new look, KILL, and a check by process id **and**
+    /// start time that all are gone. Output is drained meanwhile into `output`. May be called again
+    /// after a failure.
+    async fn terminate(
+        &mut self,
+        grace: Duration,
+        output: &mut Vec<u8>,
+    ) -> Result<(), TerminateError>;
+}
+
+/// What happened to a process on its terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Output was appended.
+    Output,
+    /// A program read from the terminal, or something else made a new look worth while.
+    Activity,
+    /// The last queued byte was taken by the terminal.
+    Written,
+    /// The session leader ended.
+    Exited(ExitStatus),
+    /// No more output will come.
+    OutputEnd,
+    /// The deadline passed.
+    Deadline,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// By itself, with this status.
+    Code(i32),
+    /// By this signal number.
+    Signal(i32),
+    /// Nobody could tell.
+    Unknown,
+}
+
+/// A process could not be started.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields are named after the placeholders in the message")]
+pub enum SpawnError {
+    #[error("working directory `{path}`: {reason}")]
+    Cwd { path: PathBuf, reason: String },
+    #[error("cannot run `{program}`: {source}")]
+    Exec { program: PathBuf, source: std::io::Error },
+    #[error("cannot set up a terminal ({step}): {source}")]
+    Terminal { step: &'static str, source: std::io::Error },
+}
+
+/// A signal could not be sent.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields are named after the placeholders in the message")]
+pub enum SignalError {
+    #[error("the terminal has no foreground process group")]
+    NoForegroundGroup,
+    #[error("signal to process group {pgid}: {source}")]
+    Failed { pgid: i32, source: std::io::Error },
+}
+
+/// A process that could not be ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Survivor {
+    pub pid: i32,
+    pub command: String,
+    pub reason: String,
+}
+
+impl fmt::Display for Survivor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (pid {}): {}", self.command, self.pid, self.reason)
+    }
+}
+
+/// Some processes are still there.
+#[derive(Debug, thiserror::Error)]
+#[error("processes survive: {}", list(.survivors))]
+pub struct TerminateError {
+    /// The survivors.
+    pub survivors: Vec<Survivor>,
+}
+
+fn list(survivors: &[Survivor]) -> String {
+    survivors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,25 @@
+//! `ctx.subprocess`: one process on a pseudo-terminal, evidence about it, and its end.
+//!
+//! The provider moves bytes and gathers *evidence*; it never judges. Everything that crosses this
+//! seam is plain data, so a provider may serve it from another process or another machine.
+
+pub mod evidence;
+pub mod host;
+
+pub use evidence::{
+    Descriptor, Evidence, Modes, Multiplexer, ProcessFacts, Scan, ThreadFacts, Wait,
+};
+pub use host::{
+    Event, ExitStatus, SignalError, SpawnError, Survivor, TerminalHost, TerminalProcess,
+    TerminalSize, TerminalSpec, TerminateError,
+};
+
+use dsh_core::Service;
+
+/// Service key of the terminal-process primitive.
+pub struct Subprocess;
+
+impl Service for Subprocess {
+    type Api = dyn TerminalHost;
+    const NAME: &'static str = "subprocess";
+}

@@ -1,0 +1,198 @@
+//! What a backend implements: opening a session, and one session's operations.
+//!
+//! Guarantees expected of every backend:
+//! - [`TerminalBackend::open`] returns a session that is ready for its first send, or an error
+//!   with nothing left over; it watches [`OpenRequest::cancel`] and undoes what it began;
+//! - [`TerminalSession::close`] returns `Ok` only when every process of the session is gone, may
+//!   be called again after a failure, and settles a live send as `session_exit`;
+//! - nothing here knows an agent: fencing is the registry's.
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use dsh_core::{Cancel, async_trait};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::TerminalError,
+    outcome::{ReadPage, SendOutcome, SessionStatus},
+};
+
+/// Opaque id of a published session, `pty-N`. Minted by the registry.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(pub(crate) String);
+
+impl SessionId {
+    /// The id as the model writes it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Opens one type of session.
+#[async_trait]
+pub trait TerminalBackend: Send + Sync {
+    /// The stable, non-empty type that `terminal_open` names.
+    fn kind(&self) -> &str;
+
+    /// Opens a session. See the module for what is promised.
+    async fn open(&self, request: OpenRequest) -> Result<Arc<dyn TerminalSession>, TerminalError>;
+}
+
+/// Everything a backend learns about a session it shall open.
+#[derive(Clone, Debug)]
+pub struct OpenRequest {
+    /// The id under which the session will be published.
+    pub session_id: SessionId,
+    /// Id of the owning agent (`DSH_SESSION_ID`).
+    pub owner_id: String,
+    /// The owner's workspace root; a relative or missing `cwd` is resolved against it.
+    pub workspace_root: PathBuf,
+    /// Working directory as the caller wrote it.
+    pub cwd: Option<String>,
+    /// Cancelled when the caller gives up, the owner goes, or the service stops.
+    pub cancel: Cancel,
+}
+
+/// A signal that may be sent to the foreground process group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are POSIX's")]
+pub enum Signal {
+    #[serde(rename = "SIGINT")]
+    Interrupt,
+    #[serde(rename = "SIGTERM")]
+    Terminate,
+    #[serde(rename = "SIGKILL")]
+    Kill,
+    #[serde(rename = "SIGTSTP")]
+    Stop,
+    #[serde(rename = "SIGHUP")]
+    HangUp,
+}
+
+impl Signal {
+    /// Every one, in the order in which they are offered.
+    pub const ALL: [Self; 5] =
+        [Self::Interrupt, Self::Terminate, Self::Kill, Self::Stop, Self::HangUp];
+
+    /// POSIX name, such as `SIGINT`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+            Self::Kill => "SIGKILL",
+            Self::Stop => "SIGTSTP",
+            Self::HangUp => "SIGHUP",
+        }
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A signal that was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalReceipt {
+    /// The process group that received it.
+    pub target_pgid: i32,
+}
+
+/// One exchange to start.
+#[derive(Clone, Debug)]
+pub struct SendRequest {
+    /// What to type.
+    pub text: String,
+    /// Whether Enter follows.
+    pub submit: bool,
+    /// No absolute bound, and idleness does not end it while the foreground is visibly busy.
+    pub background: bool,
+    /// Cancelling it is the same as [`SendOperation::cancel`].
+    pub cancel: Cancel,
+}
+
+/// A page of the scrollback to read, counted from the newest line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadRequest {
+    /// Lines to skip from the newest one.
+    pub offset: u64,
+    /// Most lines to return; at least 1.
+    pub count: u64,
+}
+
+impl Default for ReadRequest {
+    fn default() -> Self {
+        Self { offset: 0, count: 500 }
+    }
+}
+
+/// One live session.
+#[async_trait]
+pub trait TerminalSession: Send + Sync {
+    /// Process id of the session's top-level process, where there is one on this machine.
+    fn pid(&self) -> Option<u32>;
+
+    /// What was shown until the session was ready.
+    fn motd(&self) -> String;
+
+    /// Whether the top-level process still runs. Never blocks.
+    fn status(&self) -> SessionStatus;
+
+    /// Reserves the session and starts one exchange. Never blocks: what can be refused at once
+    /// is refused here, everything later is the operation's outcome.
+    fn start_send(&self, request: SendRequest) -> Result<Arc<dyn SendOperation>, TerminalError>;
+
+    /// Reads a page of what was shown.
+    async fn read(&self, request: ReadRequest) -> Result<ReadPage, TerminalError>;
+
+    /// Signals the foreground process group, never a guess.
+    async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError>;
+
+    /// Ends the session; resolves when all of its processes are gone.
+    async fn close(&self, reason: &str) -> Result<(), TerminalError>;
+}
+
+/// One exchange that was started. Settles exactly once.
+#[async_trait]
+pub trait SendOperation: Send + Sync {
+    /// Waits for the settlement. Any number of callers get the same answer; dropping the future
+    /// does not cancel the exchange.
+    async fn done(&self) -> Result<SendOutcome, TerminalError>;
+
+    /// Whether it has settled. The session takes the next send from then on.
+    fn is_settled(&self) -> bool;
+
+    /// Takes what was shown since the last call (for jobs: one consumer).
+    async fn read_output(&self) -> OutputDelta;
+
+    /// Follows the output without consuming it (for progress: any number of followers).
+    fn subscribe(&self) -> Box<dyn OutputSubscription>;
+
+    /// Asks for the end: a real SIGINT to the foreground group. False once settled.
+    fn cancel(&self, reason: &str) -> bool;
+}
+
+/// Output since an earlier point. A line that was rewritten after part of it was delivered comes
+/// again whole, on a line of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutputDelta {
+    /// What is new.
+    pub text: String,
+    /// Something between the earlier point and this text was dropped by retention.
+    pub truncated: bool,
+}
+
+/// A follower of one exchange's output.
+#[async_trait]
+pub trait OutputSubscription: Send {
+    /// Waits for new output; `None` once the exchange has settled and all of it was returned.
+    async fn next(&mut self) -> Option<OutputDelta>;
+}

@@ -1,0 +1,205 @@
+//! What the operations of a session return. Property names are the wire's.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Whether a session's top-level process runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum SessionStatus {
+    /// It does.
+    Running,
+    /// It ended: exactly one of the two is known, or neither.
+    Exited {
+        /// Exit status, when it ended by itself.
+        exit_code: Option<i32>,
+        /// Signal name such as `SIGKILL`, when it was killed.
+        signal: Option<String>,
+    },
+}
+
+/// Why a send stopped waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitReason {
+    /// The shell is back at its prompt, or the foreground waits for terminal input, after it
+    /// consumed this input; from kernel or mark evidence.
+    StdinRead,
+    /// Not proven: output went quiet.
+    InferredIdle,
+    /// The absolute bound passed.
+    Timeout,
+    /// The top-level process ended.
+    SessionExit,
+}
+
+impl WaitReason {
+    /// The wire's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::StdinRead => "stdin_read",
+            Self::InferredIdle => "inferred_idle",
+            Self::Timeout => "timeout",
+            Self::SessionExit => "session_exit",
+        }
+    }
+}
+
+/// The outcome of one exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendOutcome {
+    /// Everything shown from the write on: echo, output, and the prompt that follows.
+    pub viewport: String,
+    /// Why it ended.
+    pub wait_reason: WaitReason,
+    /// Whether the top-level process runs, independent of the reason.
+    pub session_status: SessionStatus,
+    /// Something of this viewport is missing.
+    pub truncated: bool,
+    /// The shell command that ended during this exchange; of several the last.
+    pub last_command: Option<LastCommand>,
+    /// What the session is doing now; none where the backend cannot tell.
+    pub state: Option<SendState>,
+    /// What became of the input.
+    pub input: Option<InputReceipt>,
+    /// What of the terminal's state was put right, in words for the model.
+    pub repaired: Vec<String>,
+    /// Whether the terminal would have shown the text when it was written. What was typed while
+    /// it would not is a secret.
+    pub echoed: bool,
+}
+
+/// A shell command that ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastCommand {
+    /// Exit status; none when it is not known.
+    pub exit_code: Option<i32>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// The shell's working directory after it; none when it is not known.
+    pub cwd: Option<PathBuf>,
+}
+
+/// What a session is doing after an exchange.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SendState {
+    /// What kind of wait, or that it is none.
+    pub kind: StateKind,
+    /// What the kind rests on.
+    pub evidence: Evidence,
+    /// False where a reader in canonical mode has echo off, or at a password prompt.
+    pub echo: bool,
+    /// Whether the alternate screen is shown.
+    pub alternate_screen: bool,
+    /// The foreground, when it could be resolved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreground: Option<Foreground>,
+    /// What the foreground does while it does not read the terminal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busy: Option<Busy>,
+    /// Whether all that was written before the verdict is in the viewport.
+    pub output_complete: bool,
+}
+
+/// Kinds of state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "documented where the model text is written")]
+pub enum StateKind {
+    Prompt,
+    Continuation,
+    Line,
+    LineEditor,
+    Password,
+    Raw,
+    Tui,
+    Running,
+    Relay,
+    Exited,
+}
+
+/// How strongly a state is known. Only `Exact` is ever called proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "documented with the rules that yield them")]
+pub enum Evidence {
+    Exact,
+    Known,
+    EditorMode,
+    Settled,
+    Relay,
+    OpaqueRead,
+    PromptText,
+    Silence,
+}
+
+/// What a foreground that does not read the terminal is seen to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Busy {
+    Running,
+    Sleeping,
+    WaitingChild,
+    Pipe,
+    Network,
+    Stopped,
+    Opaque,
+    UnreadInput,
+}
+
+impl Busy {
+    /// The wire's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Sleeping => "sleeping",
+            Self::WaitingChild => "waiting_child",
+            Self::Pipe => "pipe",
+            Self::Network => "network",
+            Self::Stopped => "stopped",
+            Self::Opaque => "opaque",
+            Self::UnreadInput => "unread_input",
+        }
+    }
+}
+
+/// A process in the foreground.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Foreground {
+    /// Its process id.
+    pub pid: i32,
+    /// Its command name as the kernel keeps it.
+    pub command: String,
+}
+
+/// What became of the bytes of a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputReceipt {
+    /// Bytes the terminal accepted.
+    pub accepted: u64,
+    /// Bytes of it that no program has read yet, as far as the terminal tells.
+    pub unread: u64,
+}
+
+/// A page of the scrollback.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadPage {
+    /// The lines, oldest first.
+    pub text: String,
+    /// Every line that can still be read.
+    pub total_lines: u64,
+    /// First line of the page counted from the newest, inclusive.
+    pub line_begin: u64,
+    /// Last line of the page counted from the newest, exclusive.
+    pub line_end: u64,
+    /// Something of this page is missing.
+    pub truncated: bool,
+    /// Absolute number of the page's oldest line since the session began, when it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_line: Option<u64>,
+}

@@ -1,0 +1,81 @@
+//! What a tool is.
+
+use dsh_core::async_trait;
+use serde_json::Value;
+
+use crate::{
+    call::{Content, ErrorCode, ToolCall, ToolResult},
+    intent::{CallIntent, ResultIntent},
+};
+
+/// What the registry knows of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// Unique name.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// Parameter schema in the small dialect: `type, properties, required, description, enum, items`.
+    pub parameters: Value,
+    /// Schema of a successful value; also `oneOf`, `const`, `additionalProperties`, null.
+    pub output: Value,
+}
+
+/// A tool.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// Name, description and schemas.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Runs one call whose arguments fit the schema (absent and null optional ones alike are
+    /// gone). It is always awaited to its end: on cancellation it must come to one by itself.
+    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolError>;
+
+    /// The model text of a successful value. Pure.
+    fn render(&self, value: &Value) -> String;
+
+    /// Last say over the content of **every** outcome, once: bounding belongs here.
+    fn finalize_content(&self, _result: &ToolResult, content: Content) -> Content {
+        content
+    }
+
+    /// How to show a call with these arguments.
+    fn present_call(&self, _arguments: &Value) -> Option<CallIntent> {
+        None
+    }
+
+    /// How to show its result.
+    fn present_result(&self, _arguments: &Value, _result: &ToolResult) -> Option<ResultIntent> {
+        None
+    }
+
+    /// What of the arguments may be logged with the call.
+    fn log_arguments(&self, arguments: &Value) -> Value {
+        arguments.clone()
+    }
+}
+
+/// A body that succeeded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOutput {
+    /// The value.
+    pub value: Value,
+    /// Arguments to log with the result, for a tool that held them back with the call.
+    pub log_arguments: Option<Value>,
+}
+
+impl From<Value> for ToolOutput {
+    fn from(value: Value) -> Self {
+        Self { value, log_arguments: None }
+    }
+}
+
+/// A body that failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    /// What was wrong, with what, and what to do next.
+    pub message: String,
+    /// For programs.
+    pub info: ErrorCode,
+}
