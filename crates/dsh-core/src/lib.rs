@@ -5,6 +5,74 @@
 //! to its [`Scope`] and is undone, in reverse order and awaited, when that scope is disposed.
 //!
 //! Reading order: [`service`] → [`scope`] → [`plugin`] → [`composition`] → [`plan`] → [`app`].
+//!
+//! A host goes from text to a running application in four steps: parse, layer, resolve, start.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use dsh_core::{
+//!     App, Composition, Ctx, Deps, Plan, Plugin, PluginEntry, Provided, Service, Vocabulary,
+//!     async_trait, plugin::NoConfig, register_plugin,
+//! };
+//!
+//! /// The service: a key, and what its consumers receive.
+//! struct Clock;
+//! impl Service for Clock {
+//!     type Api = u64;
+//!     const NAME: &'static str = "clock";
+//! }
+//!
+//! /// Its provider.
+//! struct FixedClock;
+//! #[async_trait]
+//! impl Plugin for FixedClock {
+//!     const NAME: &'static str = "fixed-clock";
+//!     type Config = NoConfig;
+//!     type Inject = ();
+//!     type Provide = Clock;
+//!     async fn setup(_: &Ctx, (): Deps<Self>, _: NoConfig) -> anyhow::Result<Provided<Self>> {
+//!         Ok(Arc::new(42))
+//!     }
+//! }
+//! register_plugin!(FixedClock);
+//!
+//! /// A front end that needs it.
+//! struct Display;
+//! #[async_trait]
+//! impl Plugin for Display {
+//!     const NAME: &'static str = "display";
+//!     type Config = NoConfig;
+//!     type Inject = (Clock,);
+//!     type Provide = ();
+//!     async fn setup(ctx: &Ctx, (clock,): Deps<Self>, _: NoConfig) -> anyhow::Result<Provided<Self>> {
+//!         assert_eq!(*clock, 42);
+//!         ctx.scope().defer("switch the display off", || async { Ok(()) })?;
+//!         Ok(())
+//!     }
+//! }
+//! register_plugin!(Display);
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let vocabulary = Vocabulary {
+//!     prefix: "@example/host-",
+//!     aliases: &[("screen", "display")],
+//!     not_provided: &["printer"],
+//! };
+//! let linked = PluginEntry::linked();
+//! let text = "- name: '@example/host-screen'\n- name: printer\n  disabled: true\n";
+//! let composition = Composition::parse("demo.yml", text, &vocabulary)?
+//!     .with_base(&["fixed-clock"], &linked)
+//!     .with_front_end("display", &["web"]);
+//! let plan = Plan::resolve(&composition, &linked)?;
+//! assert_eq!(plan.order(), ["fixed-clock", "screen"]);
+//!
+//! let app = App::start(plan).await?;
+//! assert_eq!(app.service::<Clock>().as_deref(), Some(&42));
+//! app.dispose().await?;
+//! # anyhow::Ok(())
+//! # })?;
+//! # anyhow::Ok(())
+//! ```
 
 pub mod cancel;
 
@@ -12,11 +80,19 @@ pub mod service;
 
 pub mod scope;
 
+pub mod config;
+
 pub mod plugin;
 
 pub mod scoped_map;
 
 pub mod composition;
+
+mod yaml;
+
+mod order;
+
+pub mod problem;
 
 pub mod plan;
 
@@ -25,7 +101,8 @@ pub mod app;
 pub use app::App;
 pub use async_trait::async_trait;
 pub use cancel::Cancel;
-pub use composition::Composition;
+pub use composition::{Composition, Vocabulary};
+pub use config::ConfigError;
 pub use plan::Plan;
 pub use plugin::{Ctx, Deps, Lookup, Plugin, PluginEntry, Provided};
 pub use scope::Scope;

@@ -10,8 +10,10 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use schemars::{JsonSchema, Schema};
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
 use crate::{
+    config::{self, ConfigError},
     scope::Scope,
     service::{Service, Services},
 };
@@ -49,6 +51,12 @@ pub trait Plugin: Sized + Send + Sync + 'static {
     type Inject: InjectList;
     /// Published services.
     type Provide: ProvideList;
+
+    /// Checks of the configuration that go beyond one value, such as one bound that must not exceed
+    /// another. Runs before anything starts, once every value by itself is fine.
+    fn check(_config: &Self::Config) -> Vec<ConfigError> {
+        Vec::new()
+    }
 
     /// Starts the plugin. Contributions go into [`Ctx::scope`]; on error that scope is disposed.
     async fn setup(
@@ -263,7 +271,7 @@ tuples!(A 0, B 1, C 2, D 3, E 4, F 5);
 type AnyConfig = Box<dyn Any + Send>;
 type StartFuture<'a> = BoxFuture<'a, anyhow::Result<()>>;
 
-/// Type-erased plugin, collected at link time.
+/// Type-erased plugin, collected at link time. Catalogs are made from these.
 pub struct PluginEntry {
     /// [`Plugin::NAME`].
     pub name: &'static str,
@@ -271,22 +279,16 @@ pub struct PluginEntry {
     pub inject: fn() -> Vec<Declared>,
     /// Published service names.
     pub provide: fn() -> Vec<&'static str>,
-    /// JSON Schema of the configuration.
+    /// JSON Schema of the configuration, defaults included.
     pub config_schema: fn() -> Schema,
-    pub(crate) parse: fn(serde_json::Value) -> Result<AnyConfig, ConfigError>,
+    /// The configuration with every default filled in, from one as written, or all that is wrong
+    /// with it.
+    pub fill_defaults: fn(Map<String, Value>) -> Result<Value, Vec<ConfigError>>,
+    pub(crate) parse: fn(Map<String, Value>) -> Result<AnyConfig, Vec<ConfigError>>,
     pub(crate) start: for<'a> fn(&'a Ctx, AnyConfig) -> StartFuture<'a>,
 }
 
 inventory::collect!(PluginEntry);
-
-/// Where in the configuration deserialization failed, and why.
-#[derive(Debug)]
-pub struct ConfigError {
-    /// Path such as `limits.rows`; empty for the root.
-    pub path: String,
-    /// Serde's message.
-    pub message: String,
-}
 
 impl PluginEntry {
     /// Erases `P`.
@@ -300,7 +302,11 @@ impl PluginEntry {
                     .into_generator()
                     .into_root_schema_for::<P::Config>()
             },
-            parse: parse::<P>,
+            fill_defaults: |written| {
+                serde_json::to_value(parse::<P>(written)?)
+                    .map_err(|error| vec![ConfigError::new("", error.to_string())])
+            },
+            parse: |written| Ok(Box::new(parse::<P>(written)?)),
             start: start::<P>,
         }
     }
@@ -313,17 +319,10 @@ impl PluginEntry {
     }
 }
 
-fn parse<P: Plugin>(value: serde_json::Value) -> Result<AnyConfig, ConfigError> {
-    match serde_path_to_error::deserialize::<_, P::Config>(value) {
-        Ok(config) => Ok(Box::new(config)),
-        Err(error) => Err(ConfigError {
-            path: match error.path().to_string() {
-                path if path == "." => String::new(),
-                path => path,
-            },
-            message: error.inner().to_string(),
-        }),
-    }
+fn parse<P: Plugin>(written: Map<String, Value>) -> Result<P::Config, Vec<ConfigError>> {
+    let config = config::deserialize::<P::Config>(written)?;
+    let errors = P::check(&config);
+    if errors.is_empty() { Ok(config) } else { Err(errors) }
 }
 
 fn start<P: Plugin>(ctx: &Ctx, config: AnyConfig) -> StartFuture<'_> {
@@ -331,8 +330,9 @@ fn start<P: Plugin>(ctx: &Ctx, config: AnyConfig) -> StartFuture<'_> {
         let config = config.downcast::<P::Config>().map_err(|_| {
             anyhow::anyhow!("bug: configuration of `{}` has a foreign type", P::NAME)
         })?;
-        let deps = P::Inject::resolve(&ctx.services)
-            .ok_or_else(|| anyhow::anyhow!("bug: plan started `{}` too early", P::NAME))?;
+        let deps = P::Inject::resolve(&ctx.services).ok_or_else(|| {
+            anyhow::anyhow!("bug: `{}` was started before a service it requires", P::NAME)
+        })?;
         let provided = P::setup(ctx, deps, *config).await?;
         let mut services = ctx.services.write().unwrap_or_else(PoisonError::into_inner);
         P::Provide::publish(provided, &mut services);

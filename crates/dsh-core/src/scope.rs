@@ -125,7 +125,11 @@ impl Scope {
     }
 
     /// Registers an async cleanup.
-    pub fn defer<F, Fut>(&self, label: impl Into<String>, mut cleanup: F) -> Result<Effect, ScopeClosed>
+    pub fn defer<F, Fut>(
+        &self,
+        label: impl Into<String>,
+        mut cleanup: F,
+    ) -> Result<Effect, ScopeClosed>
     where
         F: FnMut() -> Fut + Send + 'static,
         Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
