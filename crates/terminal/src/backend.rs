@@ -2,7 +2,9 @@
 //!
 //! Guarantees expected of every backend:
 //! - [`TerminalBackend::open`] returns a session that is ready for its first send, or an error
-//!   with nothing left over; it watches [`OpenRequest::cancel`] and undoes what it began;
+//!   with nothing left over; it watches [`OpenRequest::cancel`] and undoes what it began. After a
+//!   cancellation it may also return the session, whole or half open: it is closed, never used.
+//!   Where even undoing failed, the error is [`TerminalError::CloseIncomplete`];
 //! - [`TerminalSession::close`] returns `Ok` only when every process of the session is gone, may
 //!   be called again after a failure, and settles a live send as `session_exit`;
 //! - nothing here knows an agent: fencing is the registry's.
@@ -26,6 +28,11 @@ impl SessionId {
     /// The id as the model writes it.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Its number, for ordering.
+    pub(crate) fn number(&self) -> u64 {
+        self.0.trim_start_matches("pty-").parse().unwrap_or_default()
     }
 }
 

@@ -8,6 +8,8 @@ pub enum TerminalError {
     DuplicateBackend { kind: String },
     #[error("unknown terminal type `{kind}`: available types are {available}")]
     NoBackend { kind: String, available: String },
+    #[error("the backend of terminal type `{kind}` is being withdrawn")]
+    BackendGone { kind: String },
     #[error("a terminal session named `{name}` already exists: choose another name or close it")]
     DuplicateName { name: String },
     #[error("agent `{owner}` is not live, so it can own no terminal session")]
@@ -22,15 +24,21 @@ pub enum TerminalError {
     SendActive { id: String },
     #[error("terminal session {id} has exited: it can be read and closed")]
     SessionExited { id: String },
+    #[error("terminal session {id} is being closed: it takes no more input")]
+    SessionClosing { id: String },
     #[error("{0}")]
     InvalidArgs(String),
     #[error("cannot start a shell in `{cwd}`: {reason}")]
     InvalidCwd { cwd: String, reason: String },
     #[error("{0}")]
     ShellStartFailed(String),
-    #[error("the text has {bytes} bytes, more than the {limit} that one send takes: write it to a file or send it in parts; nothing was typed")]
+    #[error(
+        "the text has {bytes} bytes, more than the {limit} that one send takes: write it to a file or send it in parts; nothing was typed"
+    )]
     InputTooLarge { bytes: u64, limit: u64 },
-    #[error("a line of the text has {bytes} bytes, and the terminal is in line mode, where a line takes {limit}: send shorter lines, or write the text to a file; nothing was typed")]
+    #[error(
+        "a line of the text has {bytes} bytes, and the terminal is in line mode, where a line takes {limit}: send shorter lines, or write the text to a file; nothing was typed"
+    )]
     LineTooLong { bytes: u64, limit: u64 },
     #[error("no foreground process group could be resolved, so no signal was sent")]
     NoForegroundGroup,
@@ -49,14 +57,14 @@ impl TerminalError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::DuplicateBackend { .. } => "DUPLICATE_BACKEND",
-            Self::NoBackend { .. } => "NO_BACKEND",
+            Self::NoBackend { .. } | Self::BackendGone { .. } => "NO_BACKEND",
             Self::DuplicateName { .. } => "DUPLICATE_NAME",
             Self::OwnerNotLive { .. } => "OWNER_NOT_LIVE",
             Self::ServiceDisposing => "SERVICE_DISPOSING",
             Self::NoSession { .. } => "NO_SESSION",
             Self::ForeignSession { .. } => "FOREIGN_SESSION",
             Self::SendActive { .. } => "SEND_ACTIVE",
-            Self::SessionExited { .. } => "SESSION_EXITED",
+            Self::SessionExited { .. } | Self::SessionClosing { .. } => "SESSION_EXITED",
             Self::InvalidArgs(_) => "INVALID_ARGS",
             Self::InvalidCwd { .. } => "INVALID_CWD",
             Self::ShellStartFailed(_) => "SHELL_START_FAILED",

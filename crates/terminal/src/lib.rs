@@ -2,21 +2,32 @@
 //!
 //! A *backend* knows how to open one type of session; the *registry* owns who may use which
 //! session. Everything a backend needs to know of the caller crosses as plain data.
+//!
+//! Reading order: [`backend`] and [`outcome`] (the seam), then [`registry`] (the rules), which
+//! keeps its members in `table`, opens in `opening`, closes in `closing`, and holds the send slot
+//! in `session`.
 
 pub mod backend;
+pub mod closing;
 pub mod error;
+mod opening;
 pub mod outcome;
+mod plugin;
 pub mod registry;
+mod session;
+mod table;
 
 pub use backend::{
     OpenRequest, OutputDelta, OutputSubscription, ReadRequest, SendOperation, SendRequest,
     SessionId, Signal, SignalReceipt, TerminalBackend, TerminalSession,
 };
+pub use closing::{CloseFailure, DisposalFailed};
 pub use error::TerminalError;
 pub use outcome::{
     Busy, Evidence, Foreground, InputReceipt, LastCommand, ReadPage, SendOutcome, SendState,
     SessionStatus, StateKind, WaitReason,
 };
+pub use plugin::TerminalPlugin;
 pub use registry::{SessionSnapshot, SpawnRequest, Spawned, TerminalRegistry};
 
 use dsh_core::Service;

@@ -1,20 +1,39 @@
 //! Who owns which session: spawn, fences, the one-send slot, close, disposal.
+//!
+//! Guarantees:
+//! - every operation is fenced to the exact owner: an id that is unknown and one of another agent
+//!   (also of an earlier agent with the same id) give the same error;
+//! - a session is listed only after its setup succeeded, and is activity of its owner from the
+//!   start of the spawn to the end of its close;
+//! - work that was begun is never dropped with the future that asked for it: setups and closes run
+//!   on their own tasks, and the owner's and the service's disposal wait for them;
+//! - a session never outlives its owner, its backend's registration, or the service.
 
 use std::sync::Arc;
 
-use agents::Agent;
-use dsh_core::{Cancel, Scope};
+use agents::{Agent, AgentRegistry};
+use dsh_core::{Cancel, Scope, ScopedMap, scope::ScopeClosed, scoped_map::ContributeError};
+use tokio::runtime::Handle;
 
 use crate::{
     backend::{
-        ReadRequest, SendOperation, SendRequest, SessionId, Signal, SignalReceipt, TerminalBackend,
+        OpenRequest, ReadRequest, SendOperation, SendRequest, SessionId, Signal, SignalReceipt,
+        TerminalBackend,
     },
+    closing::dispose,
     error::TerminalError,
+    opening::{CallerGuard, Setup},
     outcome::{ReadPage, SessionStatus},
+    session::Session,
+    table::{Admission, Owner, Selection, Table},
 };
 
 /// The session service.
-pub struct TerminalRegistry {}
+pub struct TerminalRegistry {
+    agents: Arc<AgentRegistry>,
+    backends: ScopedMap<Arc<dyn TerminalBackend>>,
+    table: Arc<Table>,
+}
 
 /// A session to open.
 #[derive(Clone, Debug, Default)]
@@ -51,88 +70,234 @@ pub struct SessionSnapshot {
     pub status: SessionStatus,
 }
 
-#[expect(clippy::unused_async, clippy::unused_self, reason = "signatures first")]
 impl TerminalRegistry {
-    /// Registers a backend for as long as `scope` lives.
+    /// An empty registry. The disposal of `scope` closes every session.
+    pub fn new(scope: &Scope, agents: Arc<AgentRegistry>) -> Result<Self, ScopeClosed> {
+        let table = Arc::<Table>::default();
+        let disposed = Arc::clone(&table);
+        scope.defer("terminal sessions", move || {
+            let end =
+                dispose(Arc::clone(&disposed), Selection::All, TerminalError::ServiceDisposing);
+            async { Ok(end.await?) }
+        })?;
+        Ok(Self { agents, backends: ScopedMap::new("terminal backend"), table })
+    }
+
+    /// Registers a backend for as long as `scope` lives. When it ends, the backend's sessions are
+    /// closed, before anything that `scope` got earlier is undone.
+    ///
+    /// Fails with `DUPLICATE_BACKEND` for a type that is taken, `INVALID_ARGS` for an empty one,
+    /// `SERVICE_DISPOSING` once the service or `scope` is shutting down.
     pub fn register_backend(
         &self,
         scope: &Scope,
         backend: Arc<dyn TerminalBackend>,
     ) -> Result<(), TerminalError> {
-        let _ = (scope, backend);
-        Err(TerminalError::ServiceDisposing)
+        let kind = backend.kind().to_owned();
+        if kind.trim().is_empty() {
+            let message = "the type of a terminal backend must not be empty: give it a name";
+            return Err(TerminalError::InvalidArgs(message.to_owned()));
+        }
+        if self.table.is_disposing() {
+            return Err(TerminalError::ServiceDisposing);
+        }
+        let (table, ended) = (Arc::clone(&self.table), Arc::clone(&backend));
+        let gone = TerminalError::BackendGone { kind: kind.clone() };
+        // Registered before the entry, so it runs after the entry is gone and sees every session.
+        let close_sessions = scope
+            .defer(format!("sessions of terminal backend `{kind}`"), move || {
+                let which = Selection::Backend(Arc::clone(&ended));
+                let end = dispose(Arc::clone(&table), which, gone.clone());
+                async { Ok(end.await?) }
+            })
+            .map_err(|ScopeClosed { .. }| TerminalError::ServiceDisposing)?;
+        match self.backends.contribute(scope, &kind, backend) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                close_sessions.dismiss();
+                Err(match error {
+                    ContributeError::Duplicate { .. } => TerminalError::DuplicateBackend { kind },
+                    ContributeError::Closed(_) => TerminalError::ServiceDisposing,
+                })
+            }
+        }
     }
 
     /// Types of the registered backends, in order of registration.
     pub fn list_backends(&self) -> Vec<String> {
-        Vec::new()
+        self.backends.names()
     }
 
     /// Opens a session and publishes it once its setup succeeded.
+    ///
+    /// A setup that loses to `cancel` (`CANCELLED`, the text is the caller's reason), to the end
+    /// of the owner (`OWNER_NOT_LIVE`) or of the service (`SERVICE_DISPOSING`) is rolled back
+    /// before this returns; dropping the future has the same effect. A rollback that fails stays
+    /// activity of the owner and is reported by the disposal that closes it.
+    ///
+    /// Further errors: `NO_BACKEND`, `INVALID_ARGS` and `DUPLICATE_NAME` for the name, and the
+    /// backend's own.
     pub async fn spawn(
         &self,
         owner: &Arc<Agent>,
         request: SpawnRequest,
         cancel: &Cancel,
     ) -> Result<Spawned, TerminalError> {
-        let _ = (owner, request, cancel);
-        Err(TerminalError::ServiceDisposing)
+        let setup = self.admit(owner, request, cancel)?;
+        let runtime = Handle::current();
+        let number = setup.admitted.number;
+        let table = Arc::clone(&self.table);
+        let mut guard = CallerGuard { table, number, runtime: runtime.clone(), armed: true };
+        // Joined here or, when this future is dropped, by the disposal that waits for its end.
+        let session = runtime.spawn(setup.run()).await.map_err(|error| {
+            TerminalError::Backend(format!("the host stopped during the setup: {error}"))
+        })??;
+        let spawned = Spawned { session: session.snapshot(), motd: session.live.motd() };
+        guard.armed = false;
+        Ok(spawned)
+    }
+
+    fn admit(
+        &self,
+        owner: &Arc<Agent>,
+        request: SpawnRequest,
+        cancel: &Cancel,
+    ) -> Result<Setup, TerminalError> {
+        let SpawnRequest { kind, name, cwd } = request;
+        if let Some(reason) = cancel.reason() {
+            return Err(TerminalError::Cancelled { reason: reason.to_owned() });
+        }
+        if self.table.is_disposing() {
+            return Err(TerminalError::ServiceDisposing);
+        }
+        if !self.agents.is_live(owner) {
+            return Err(TerminalError::OwnerNotLive { owner: owner.id().to_owned() });
+        }
+        if let Some(name) = &name {
+            check_name(name)?;
+        }
+        let admitted = self.table.admit(&Admission {
+            agent: owner,
+            name: name.as_deref(),
+            backend: &|| self.backend(&kind),
+            adopt: &|| self.adopt(owner),
+        })?;
+        let request = OpenRequest {
+            session_id: admitted.id.clone(),
+            owner_id: owner.id().to_owned(),
+            workspace_root: owner.workspace_root().to_owned(),
+            cwd,
+            cancel: admitted.cancel.clone(),
+        };
+        let (table, caller) = (Arc::clone(&self.table), cancel.clone());
+        Ok(Setup { table, admitted, kind, name, request, caller })
+    }
+
+    fn backend(&self, kind: &str) -> Result<Arc<dyn TerminalBackend>, TerminalError> {
+        self.backends.get(kind).ok_or_else(|| {
+            let names = self.backends.names();
+            let available = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            TerminalError::NoBackend { kind: kind.to_owned(), available }
+        })
+    }
+
+    /// Ties the owner's disposal to its sessions. False when its scope is already closing.
+    fn adopt(&self, owner: &Arc<Agent>) -> bool {
+        let (table, id) = (Arc::clone(&self.table), owner.id().to_owned());
+        let which = Selection::Owner(Owner::of(owner));
+        let adopted = owner.scope().defer("terminal sessions", move || {
+            let gone = TerminalError::OwnerNotLive { owner: id.clone() };
+            let end = dispose(Arc::clone(&table), which.clone(), gone);
+            async { Ok(end.await?) }
+        });
+        adopted.is_ok()
+    }
+
+    fn find(&self, owner: &Arc<Agent>, id: &str) -> Result<Arc<Session>, TerminalError> {
+        if id.is_empty() {
+            let message = "the id of the terminal session is empty: give one such as `pty-1`";
+            return Err(TerminalError::InvalidArgs(message.to_owned()));
+        }
+        self.table.find(owner, id)
     }
 
     /// Reserves the session's one slot and starts an exchange. Never blocks.
+    ///
+    /// Fails with `NO_SESSION`, `SESSION_EXITED` (exited, or being closed), `SEND_ACTIVE` until
+    /// the earlier one has settled, and what the backend refuses at once.
     pub fn start_send(
         &self,
         owner: &Arc<Agent>,
         id: &str,
         request: SendRequest,
     ) -> Result<Arc<dyn SendOperation>, TerminalError> {
-        let _ = (owner, id, request);
-        Err(TerminalError::ServiceDisposing)
+        self.find(owner, id)?.start_send(request)
     }
 
-    /// Reads a page.
+    /// Reads a page, also of a session that has exited.
     pub async fn read(
         &self,
         owner: &Arc<Agent>,
         id: &str,
         request: ReadRequest,
     ) -> Result<ReadPage, TerminalError> {
-        let _ = (owner, id, request);
-        Err(TerminalError::ServiceDisposing)
+        let session = self.find(owner, id)?;
+        if request.count == 0 {
+            let message = "count is 0: give the number of lines to read, at least 1";
+            return Err(TerminalError::InvalidArgs(message.to_owned()));
+        }
+        session.read(request).await
     }
 
-    /// Signals the foreground process group.
+    /// Signals the foreground process group. `SESSION_EXITED` when the session has exited.
     pub async fn signal(
         &self,
         owner: &Arc<Agent>,
         id: &str,
         signal: Signal,
     ) -> Result<SignalReceipt, TerminalError> {
-        let _ = (owner, id, signal);
-        Err(TerminalError::ServiceDisposing)
+        self.find(owner, id)?.signal(signal).await
     }
 
-    /// The owner's sessions, in order of opening.
+    /// The owner's published sessions, in order of opening, which is the order of their ids.
+    /// Exited ones stay until they are closed.
     pub fn list(&self, owner: &Arc<Agent>) -> Vec<SessionSnapshot> {
-        let _ = owner;
-        Vec::new()
+        self.table.of_owner(owner).iter().map(|session| session.snapshot()).collect()
     }
 
-    /// True from the start of a spawn to the end of the close, without a gap.
+    /// True from the start of a spawn to the end of the close, without a gap. A rollback that
+    /// failed counts until a disposal has closed it.
     pub fn has_owner_activity(&self, owner: &Arc<Agent>) -> bool {
-        let _ = owner;
-        false
+        self.table.is_active(owner)
     }
 
     /// Closes a session; resolves when its processes are gone. `true` for the caller that closed,
-    /// `false` for one that joined a close already running.
+    /// `false` for one that joined a close already running. A failure reaches all of them, and
+    /// the session stays, so that the close can be retried. Dropping the future does not stop the
+    /// close.
     pub async fn kill(
         &self,
         owner: &Arc<Agent>,
         id: &str,
         reason: &str,
     ) -> Result<bool, TerminalError> {
-        let _ = (owner, id, reason);
-        Err(TerminalError::ServiceDisposing)
+        let close = self.find(owner, id)?.close(&self.table, reason, &Handle::current());
+        let started = close.started;
+        close.finished().await?;
+        Ok(started)
     }
+}
+
+/// A name stands in one line of a list, so it must be visible and in one line.
+fn check_name(name: &str) -> Result<(), TerminalError> {
+    let wrong = if name.trim().is_empty() {
+        "is empty"
+    } else if name.chars().any(char::is_control) {
+        "has control characters"
+    } else {
+        return Ok(());
+    };
+    Err(TerminalError::InvalidArgs(format!(
+        "the name {name:?} of the terminal session {wrong}: give a visible one, or leave it out"
+    )))
 }
