@@ -1,0 +1,241 @@
+//! The screen: bytes a terminal program wrote → the logical lines a person would have seen.
+//!
+//! It owns the text of one session: the visible window, the lines that scrolled out of it, and what is known of the
+//! terminal's modes. It is pure: no operating system, no clock, no task.
+//!
+//! Guarantees:
+//! - The result never depends on how the bytes were cut into calls of [`Screen::feed`].
+//! - No input panics, and none makes it grow beyond the bounds of [`ScreenConfig`] and the size of the window.
+//! - Lines have absolute numbers, counted from 0 since the session began.
+//! - The main text is untouched by what is drawn on the alternate screen.
+
+mod grid;
+mod parser;
+mod view;
+
+
+use grid::Grid;
+use parser::Decoder;
+pub use view::{Page, Position, Slice};
+
+/// Size and bounds of a [`Screen`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScreenConfig {
+    /// Rows of the window; at least 1, more than 1,000 are taken as 1,000.
+    pub rows: u16,
+    /// Columns of the window; at least 1, more than 4,096 are taken as 4,096.
+    pub cols: u16,
+    /// Logical lines that can be read, the unfinished one included.
+    pub max_lines: usize,
+    /// UTF-8 bytes that can be read, newlines included.
+    pub max_bytes: usize,
+}
+
+/// What the stream said besides text, in the order of the stream.
+///
+/// `printed` is [`Screen::printed`] at that point of the stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScreenEvent {
+    /// A properly terminated `OSC 133 ; payload`. Payloads longer than 2,048 bytes are no marks and are ignored.
+    Osc133 {
+        /// What follows `133;`, malformed UTF-8 replaced.
+        payload: String,
+        /// Characters printed before it.
+        printed: u64,
+    },
+    /// Mode 2004 was set or reset; reported each time, also without a change.
+    BracketedPaste {
+        /// Set?
+        on: bool,
+        /// Characters printed before it.
+        printed: u64,
+    },
+    /// The alternate screen was entered or left; reported on a change only.
+    AlternateScreen {
+        /// Entered?
+        on: bool,
+        /// Characters printed before it.
+        printed: u64,
+    },
+    /// The program asked the terminal something that a terminal answers.
+    Query {
+        /// What it asked.
+        query: Query,
+        /// Characters printed before it.
+        printed: u64,
+    },
+}
+
+/// A question to the terminal. Nothing in it repeats received text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Query {
+    /// `CSI 5 n`: are you well?
+    Status,
+    /// `CSI 6 n` or, with `private`, `CSI ? 6 n`: where is the cursor? Both are counted from 1.
+    CursorPosition {
+        /// Row of the cursor in the window.
+        row: u16,
+        /// Column of the cursor.
+        column: u16,
+        /// Asked with `?`, answered with `?`.
+        private: bool,
+    },
+    /// `CSI c` or `ESC Z`: which terminal are you?
+    PrimaryAttributes,
+    /// `CSI > c`.
+    SecondaryAttributes,
+    /// `CSI > q`: name and version.
+    Version,
+    /// `CSI ? mode $ p`: is this private mode set?
+    PrivateMode {
+        /// Number of the mode.
+        mode: u16,
+        /// Set or reset, for modes that are known here.
+        set: Option<bool>,
+    },
+    /// `CSI ? u`: flags of the keyboard protocol.
+    KeyboardFlags,
+    /// `CSI 18 t`: size of the window.
+    WindowSize {
+        /// Rows.
+        rows: u16,
+        /// Columns.
+        columns: u16,
+    },
+    /// `OSC 10 ; ?` (foreground).
+    ForegroundColour,
+    /// `OSC 11 ; ?` (background).
+    BackgroundColour,
+}
+
+/// The screen of one session.
+#[derive(Debug)]
+pub struct Screen {
+    decoder: Decoder,
+    state: ScreenState,
+}
+
+/// Everything but the decoder, so that both can be borrowed at once.
+#[derive(Debug)]
+struct ScreenState {
+    config: ScreenConfig,
+    main: Grid,
+    /// Present while the alternate screen is shown.
+    alternate: Option<Grid>,
+    printed: u64,
+    line_feeds: u64,
+    bracketed_paste: bool,
+}
+
+impl Screen {
+    /// An empty screen; allocates nothing worth mentioning until text arrives.
+    pub fn new(config: ScreenConfig) -> Self {
+        let config = ScreenConfig {
+            rows: config.rows.clamp(1, 1000),
+            cols: config.cols.clamp(1, 4096),
+            max_lines: config.max_lines.max(1),
+            max_bytes: config.max_bytes.max(1),
+        };
+        Self {
+            decoder: Decoder::default(),
+            state: ScreenState {
+                config,
+                main: Grid::new(config.rows, config.cols, config.max_lines, config.max_bytes),
+                alternate: None,
+                printed: 0,
+                line_feeds: 0,
+                bracketed_paste: false,
+            },
+        }
+    }
+
+    /// Applies `bytes` and appends what they said besides text to `events`.
+    pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<ScreenEvent>) {
+        self.decoder.feed(bytes, &mut self.state, events);
+        self.state.main.enforce_bounds();
+    }
+
+    /// Printable characters so far, those of the alternate screen included.
+    pub fn printed(&self) -> u64 {
+        self.state.printed
+    }
+
+    /// Line feeds so far, those of the alternate screen included.
+    pub fn line_feeds(&self) -> u64 {
+        self.state.line_feeds
+    }
+
+    /// Where the text ends now: the start of the next viewport.
+    pub fn end(&self) -> Position {
+        view::end(&self.state.main)
+    }
+
+    /// What was shown since `from`, which then moves to the end.
+    ///
+    /// Deltas of output that only appends concatenate to what [`Screen::since`] gives for the first position. A line
+    /// that was rewritten after part of it was delivered is given again whole, on a line of its own. At most
+    /// `max_bytes` bytes, the newest.
+    pub fn delta(&self, from: &mut Position, max_bytes: usize) -> Slice {
+        view::delta(&self.state.main, from, max_bytes)
+    }
+
+    /// Everything shown since `from`, at most `max_bytes` bytes, the newest.
+    ///
+    /// It starts where the delivered text ended, in the middle of a line if need be. Delivered lines that were
+    /// rewritten since are given again, whole.
+    pub fn since(&self, from: &Position, max_bytes: usize) -> Slice {
+        view::since(&self.state.main, from, max_bytes)
+    }
+
+    /// `count` lines, of which the newest has `offset` newer lines after it; oldest first, joined by newlines.
+    pub fn page(&self, offset: u64, count: u64, max_bytes: usize) -> Page {
+        view::page(&self.state.main, offset, count, max_bytes)
+    }
+
+    /// Is the alternate screen shown?
+    pub fn alternate(&self) -> bool {
+        self.state.alternate.is_some()
+    }
+
+    /// Did the program ask for bracketed paste?
+    pub fn bracketed_paste(&self) -> bool {
+        self.state.bracketed_paste
+    }
+
+    /// Column of the cursor on the screen that is shown, from 0.
+    pub fn cursor_column(&self) -> usize {
+        self.state.shown().cursor_column()
+    }
+
+    /// Row of the cursor in the window that is shown, from 0.
+    pub fn cursor_row(&self) -> usize {
+        self.state.shown().cursor_row()
+    }
+
+    /// Text of the cursor's logical line up to the cursor, at most its last 400 characters.
+    pub fn cursor_line(&self) -> String {
+        self.state.shown().cursor_line(400)
+    }
+
+    /// Changes the size of the window. Logical lines keep their text and their numbers.
+    pub fn resize(&mut self, rows: u16, cols: u16) {
+        let (rows, cols) = (rows.clamp(1, 1000), cols.clamp(1, 4096));
+        self.state.config.rows = rows;
+        self.state.config.cols = cols;
+        self.state.main.resize(rows, cols);
+        if let Some(alternate) = &mut self.state.alternate {
+            alternate.resize(rows, cols);
+        }
+        self.state.main.enforce_bounds();
+    }
+}
+
+impl ScreenState {
+    fn shown(&self) -> &Grid {
+        self.alternate.as_ref().unwrap_or(&self.main)
+    }
+
+    fn shown_mut(&mut self) -> &mut Grid {
+        self.alternate.as_mut().unwrap_or(&mut self.main)
+    }
+}
