@@ -1,1 +1,139 @@
-//! tool-terminal
+//! The six model-facing terminal tools: their schemas, model texts and the bound on them.
+//!
+//! Guarantees:
+//! - every single-text outcome of a tool, errors and denials included, has at most
+//!   `maxResultBytes` bytes, and so has the sum of the free texts of its structured value;
+//! - a session or job id is whole in the text that issues it, however small the bound;
+//! - what a send types is logged only after the terminal is known to have shown it.
+//!
+//! Reading order: [`text`] (pure) → `value`, `schema` (what crosses the wire) → one file per tool.
+
+mod arguments;
+mod close;
+mod list;
+mod open;
+mod read;
+mod schema;
+mod send;
+mod signal;
+pub mod text;
+mod typed;
+pub mod value;
+
+use std::sync::Arc;
+
+use dsh_core::{Ctx, Deps, Plugin, Provided, async_trait, register_plugin};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use system_prompt::{Section, SystemPrompt};
+use terminal::{TerminalRegistry, Terminals};
+use tools::{Content, ContentBlock, Tool, Tools};
+
+use crate::text::Keep;
+
+/// The smallest bound on a result: an acknowledgement with its id still fits.
+const LEAST_RESULT_BYTES: u64 = 64;
+/// The largest integer that every JSON reader keeps exact.
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+const GUIDANCE: &str = "Use a terminal session only when work needs persistent terminal state or \
+interactive stdin; prefer shell/read/write/edit for bounded one-shot operations. Track every \
+terminal session id and close sessions that no longer matter. An inferred_idle or timeout result \
+does not prove the foreground command exited.";
+
+/// Row `tool-terminal`: registers the tools and their guidance.
+pub struct ToolTerminal;
+
+register_plugin!(ToolTerminal);
+
+/// Configuration of the row.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Config {
+    /// Say after each send which command ended and how, and what the terminal is doing now.
+    pub report_state: bool,
+    /// Offer `run_in_background`.
+    pub enable_run_in_background: bool,
+    /// Most bytes of one result, everything included.
+    #[serde(deserialize_with = "result_bytes")]
+    #[schemars(range(min = 64, max = 9_007_199_254_740_991_u64))]
+    pub max_result_bytes: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { report_state: true, enable_run_in_background: true, max_result_bytes: 262_144 }
+    }
+}
+
+fn result_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let bytes = u64::deserialize(deserializer)?;
+    if (LEAST_RESULT_BYTES..=MAX_SAFE_INTEGER).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(D::Error::custom(format!(
+        "{bytes} is out of range: at least {LEAST_RESULT_BYTES}, at most {MAX_SAFE_INTEGER}"
+    )))
+}
+
+#[async_trait]
+impl Plugin for ToolTerminal {
+    const NAME: &'static str = "tool-terminal";
+    type Config = Config;
+    type Inject = (Terminals, Tools, SystemPrompt);
+    type Provide = ();
+
+    async fn setup(
+        ctx: &Ctx,
+        (terminals, tools, prompt): Deps<Self>,
+        config: Self::Config,
+    ) -> anyhow::Result<Provided<Self>> {
+        for tool in six(&terminals, &config) {
+            tools.register(ctx.scope(), tool)?;
+        }
+        let section =
+            Section { name: "tool:pty".to_owned(), order: 106, text: GUIDANCE.to_owned() };
+        prompt.contribute(ctx.scope(), section)?;
+        Ok(())
+    }
+}
+
+/// The tools over a session service, in the order of their use.
+pub fn six(terminals: &Arc<TerminalRegistry>, config: &Config) -> [Arc<dyn Tool>; 6] {
+    let host = Host {
+        terminals: Arc::clone(terminals),
+        report_state: config.report_state,
+        background: config.enable_run_in_background,
+        cap: usize::try_from(config.max_result_bytes).unwrap_or(usize::MAX),
+    };
+    [
+        Arc::new(open::Open::new(host.clone())),
+        Arc::new(send::Send::new(host.clone())),
+        Arc::new(read::Read::new(host.clone())),
+        Arc::new(signal::Signal::new(host.clone())),
+        Arc::new(close::Close::new(host.clone())),
+        Arc::new(list::List::new(host)),
+    ]
+}
+
+/// What every tool has at hand.
+#[derive(Clone)]
+struct Host {
+    terminals: Arc<TerminalRegistry>,
+    report_state: bool,
+    background: bool,
+    /// Most bytes of one result.
+    cap: usize,
+}
+
+impl Host {
+    /// Bounds a result of one text, whatever its origin. More blocks keep their shape.
+    fn bound(&self, keep: Keep, mut content: Content) -> Content {
+        if let [ContentBlock::Text { text }] = content.as_mut_slice()
+            && text.len() > self.cap
+        {
+            *text = text::bound(keep, text, self.cap);
+        }
+        content
+    }
+}

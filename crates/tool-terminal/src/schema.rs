@@ -1,0 +1,224 @@
+//! Schemas of the tools: parameters from the argument types, reduced to the small dialect that
+//! models know; outputs by hand, since they are the wire's to the letter.
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+
+/// The parameter schema of an argument type: `type, properties, required, description, enum,
+/// items` and nothing else. An optional parameter is one that is not required.
+pub(crate) fn parameters<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|it| {
+        it.inline_subschemas = true;
+        it.meta_schema = None;
+    });
+    let mut root = reduce(settings.into_generator().into_root_schema_for::<T>().as_value());
+    if let Value::Object(root) = &mut root {
+        // What the type says of itself is no text for the model.
+        root.remove("description");
+        root.entry("properties").or_insert_with(|| json!({}));
+    }
+    root
+}
+
+fn reduce(schema: &Value) -> Value {
+    let Value::Object(schema) = schema else { return json!({}) };
+    let mut out = Map::new();
+    for key in ["type", "description", "enum", "items", "properties", "required"] {
+        let Some(value) = schema.get(key) else { continue };
+        let value = match (key, value) {
+            ("type", Value::Array(types)) => {
+                types.iter().find(|it| *it != "null").cloned().unwrap_or(Value::Null)
+            }
+            ("description", Value::String(text)) => one_paragraph(text).into(),
+            ("items", items) => reduce(items),
+            ("properties", Value::Object(properties)) => {
+                properties.iter().map(|(name, it)| (name.clone(), reduce(it))).collect()
+            }
+            (_, value) => value.clone(),
+        };
+        out.insert(key.to_owned(), value);
+    }
+    Value::Object(out)
+}
+
+fn one_paragraph(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A closed object.
+fn object(properties: Value, required: &[&str]) -> Value {
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// A value or null.
+fn nullable(kind: &str) -> Value {
+    json!({ "oneOf": [{ "type": kind }, { "type": "null" }] })
+}
+
+fn session_status() -> Value {
+    let exited = object(
+        json!({
+            "kind": { "type": "string", "const": "exited" },
+            "exitCode": nullable("integer"),
+            "signal": nullable("string"),
+        }),
+        &["kind", "exitCode", "signal"],
+    );
+    let running = object(json!({ "kind": { "type": "string", "const": "running" } }), &["kind"]);
+    json!({ "oneOf": [running, exited] })
+}
+
+/// `terminal_open`.
+pub(crate) fn open() -> Value {
+    object(
+        json!({
+            "sessionId": { "type": "string" },
+            "name": { "type": "string" },
+            "type": { "type": "string" },
+            "pid": { "type": "integer" },
+            "status": session_status(),
+            "motd": { "type": "string" },
+        }),
+        &["sessionId", "type", "status", "motd"],
+    )
+}
+
+/// `terminal_send`.
+pub(crate) fn send(report_state: bool) -> Value {
+    let mut properties = json!({
+        "kind": { "type": "string", "const": "foreground" },
+        "viewport": { "type": "string" },
+        "waitReason": {
+            "type": "string",
+            "enum": ["stdin_read", "inferred_idle", "timeout", "session_exit"],
+        },
+        "sessionStatus": session_status(),
+        "truncated": { "type": "boolean" },
+    });
+    if report_state {
+        properties["lastCommand"] = last_command();
+        properties["state"] = state();
+        properties["input"] = object(
+            json!({ "accepted": { "type": "integer" }, "unread": { "type": "integer" } }),
+            &["accepted", "unread"],
+        );
+        properties["repaired"] = json!({ "type": "array", "items": { "type": "string" } });
+    }
+    let foreground = object(
+        properties,
+        &["kind", "viewport", "waitReason", "sessionStatus", "truncated"],
+    );
+    let background = object(
+        json!({
+            "kind": { "type": "string", "const": "background" },
+            "jobId": { "type": "string" },
+        }),
+        &["kind", "jobId"],
+    );
+    json!({ "oneOf": [background, foreground] })
+}
+
+fn last_command() -> Value {
+    object(
+        json!({
+            "exitCode": nullable("integer"),
+            "durationMs": { "type": "integer" },
+            "cwd": nullable("string"),
+        }),
+        &["exitCode", "durationMs", "cwd"],
+    )
+}
+
+fn state() -> Value {
+    let foreground = object(
+        json!({ "pid": { "type": "integer" }, "command": { "type": "string" } }),
+        &["pid", "command"],
+    );
+    object(
+        json!({
+            "kind": {
+                "type": "string",
+                "enum": [
+                    "prompt", "continuation", "line", "line_editor", "password", "raw", "tui",
+                    "running", "relay", "exited",
+                ],
+            },
+            "evidence": {
+                "type": "string",
+                "enum": [
+                    "exact", "known", "editor_mode", "settled", "relay", "opaque_read",
+                    "prompt_text", "silence",
+                ],
+            },
+            "echo": { "type": "boolean" },
+            "alternateScreen": { "type": "boolean" },
+            "foreground": foreground,
+            "busy": {
+                "type": "string",
+                "enum": [
+                    "running", "sleeping", "waiting_child", "pipe", "network", "stopped",
+                    "opaque", "unread_input",
+                ],
+            },
+            "outputComplete": { "type": "boolean" },
+        }),
+        &["kind", "evidence", "echo", "alternateScreen", "outputComplete"],
+    )
+}
+
+/// `terminal_read`.
+pub(crate) fn read(report_state: bool) -> Value {
+    let mut properties = json!({
+        "text": { "type": "string" },
+        "totalLines": { "type": "integer" },
+        "lineBegin": { "type": "integer" },
+        "lineEnd": { "type": "integer" },
+        "truncated": { "type": "boolean" },
+    });
+    if report_state {
+        properties["firstLine"] = json!({ "type": "integer" });
+    }
+    object(properties, &["text", "totalLines", "lineBegin", "lineEnd", "truncated"])
+}
+
+/// `terminal_signal`.
+pub(crate) fn signal() -> Value {
+    object(
+        json!({
+            "delivered": { "type": "boolean", "const": true },
+            "targetPgid": { "type": "integer" },
+        }),
+        &["delivered", "targetPgid"],
+    )
+}
+
+/// `terminal_close`.
+pub(crate) fn close() -> Value {
+    object(
+        json!({
+            "sessionId": { "type": "string" },
+            "outcome": { "type": "string", "enum": ["closed", "already-closing"] },
+        }),
+        &["sessionId", "outcome"],
+    )
+}
+
+/// `terminal_list`.
+pub(crate) fn list() -> Value {
+    let session = object(
+        json!({
+            "sessionId": { "type": "string" },
+            "name": { "type": "string" },
+            "type": { "type": "string" },
+            "pid": { "type": "integer" },
+            "status": session_status(),
+        }),
+        &["sessionId", "type", "status"],
+    );
+    json!({ "type": "array", "items": session })
+}

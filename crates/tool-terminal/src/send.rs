@@ -1,0 +1,229 @@
+//! `terminal_send`: one exchange.
+//!
+//! Guarantees: an exchange that began is awaited to its settlement, also after a cancellation;
+//! its text is logged with the result only when the terminal is known to have shown it.
+
+use std::sync::Arc;
+
+use dsh_core::{Cancel, async_trait};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use terminal::{OutputSubscription, SendOperation, SendOutcome, SendRequest, TerminalError};
+use tools::{
+    CallIntent, Content, ResultIntent, Tool, ToolCall, ToolError, ToolKind, ToolOutput, ToolResult,
+    ToolSpec,
+};
+
+use crate::{
+    Host,
+    arguments::{agent, failure, parse, refused, session_id},
+    schema,
+    text::{self, Keep},
+    typed::Typed,
+    value::{self, SendValue, typed},
+};
+
+const DESCRIPTION: &str = "Type text into a terminal session, press Enter, and wait until the \
+program is ready for its next input. Returns everything shown since then: the echo of the text, \
+the output, the prompt that follows. Lines in brackets below it say how the exchange ended.\n\
+[wait: stdin_read] the shell is back at its prompt or a program waits for input; \
+[wait: inferred_idle] the output went quiet, but a program may still be at work; \
+[wait: timeout] the longest wait passed and the program still runs: look again with \
+terminal_read, or stop it with terminal_signal; [wait: session_exit] the shell itself ended.\n\
+[session: running] or [session: exited ...] tells of the shell, not of a command in it. \
+[output truncated] the oldest part is missing: terminal_read can page back to it.";
+
+const STATE_DESCRIPTION: &str = "\n[exit: 0] the status of the last shell command that ended, \
+absent when none did. [state: ...] what the terminal is doing when it is not at the shell's \
+prompt; `likely` marks what is not proven, `echo off` means that what you type next is not shown.";
+
+const BACKGROUND_DESCRIPTION: &str = "\nWith run_in_background it returns a job id at once.";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Args {
+    /// Id that terminal_open returned.
+    session_id: String,
+    /// What to type. Several lines are typed one after the other, and the wait is for the last.
+    text: String,
+    /// Press Enter after the text (default true). False types the text alone: control characters,
+    /// single keys, part of a line.
+    submit: Option<bool>,
+    /// Return a job id at once instead of waiting; needs the jobs service (default false).
+    #[serde(rename = "run_in_background")]
+    run_in_background: Option<bool>,
+}
+
+pub(crate) struct Send {
+    host: Host,
+    spec: ToolSpec,
+    typed: Typed,
+}
+
+impl Send {
+    pub(crate) fn new(host: Host) -> Self {
+        let mut parameters = schema::parameters::<Args>();
+        let mut description = DESCRIPTION.to_owned();
+        if host.report_state {
+            description.push_str(STATE_DESCRIPTION);
+        }
+        if host.background {
+            description.push_str(BACKGROUND_DESCRIPTION);
+        } else if let Some(Value::Object(properties)) = parameters.get_mut("properties") {
+            properties.remove("run_in_background");
+        }
+        let spec = ToolSpec {
+            name: "terminal_send".to_owned(),
+            description,
+            parameters,
+            output: schema::send(host.report_state),
+        };
+        Self { host, spec, typed: Typed::default() }
+    }
+}
+
+#[async_trait]
+impl Tool for Send {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
+        let owner = agent(&call)?;
+        let args: Args = parse(&call.arguments)?;
+        session_id(&args.session_id)?;
+        if args.run_in_background == Some(true) {
+            return Err(failure(
+                "NO_JOBS",
+                "run_in_background needs the jobs service, and none is mounted here: send it in \
+                 the foreground; nothing was typed",
+            ));
+        }
+        if let Some(reason) = call.cancel.reason() {
+            return Err(refused(TerminalError::Cancelled { reason: reason.to_owned() }));
+        }
+        let request = SendRequest {
+            text: args.text.clone(),
+            submit: args.submit.unwrap_or(true),
+            background: false,
+            // The call's own token reaches the operation in `settled`, where its reason is kept.
+            cancel: Cancel::new(),
+        };
+        let operation = self
+            .host
+            .terminals
+            .start_send(owner, &args.session_id, request)
+            .map_err(refused)?;
+        let outcome = settled(&operation, &call).await.map_err(refused)?;
+        let asks_unseen = outcome.state.as_ref().is_some_and(|it| !it.echo);
+        self.typed.note(&args.session_id, &args.text, outcome.echoed, asks_unseen);
+        let log_arguments = outcome.echoed.then(|| call.arguments.clone());
+        let value = SendValue::foreground(outcome, self.host.report_state, self.host.cap);
+        Ok(ToolOutput { value: value::json(&value)?, log_arguments })
+    }
+
+    fn render(&self, value: &Value) -> String {
+        typed(value, |it| text::send(it, self.host.cap))
+    }
+
+    fn finalize_content(&self, result: &ToolResult, content: Content) -> Content {
+        self.host.bound(if result.is_error() { Keep::Head } else { Keep::Tail }, content)
+    }
+
+    fn present_call(&self, arguments: &Value) -> Option<CallIntent> {
+        let card = Card::of(arguments)?;
+        if card.background {
+            return Some(CallIntent::Generic { kind: ToolKind::Execute });
+        }
+        let title = card.title(self.typed.asks_unseen(card.session));
+        Some(CallIntent::Terminal { title, description: card.description() })
+    }
+
+    fn present_result(&self, arguments: &Value, result: &ToolResult) -> Option<ResultIntent> {
+        let card = Card::of(arguments).filter(|_| !result.is_error())?;
+        if card.background {
+            return Some(ResultIntent::Generic { kind: ToolKind::Execute });
+        }
+        let unseen = card.text.is_some_and(|it| self.typed.was_unseen(card.session, it));
+        Some(ResultIntent::Terminal {
+            title: card.title(unseen),
+            description: card.description(),
+            output: result.text(),
+        })
+    }
+
+    fn log_arguments(&self, arguments: &Value) -> Value {
+        let mut held_back = arguments.clone();
+        if let Some(text) = held_back.get_mut("text") {
+            *text = json!({ "bytes": text.as_str().map_or(0, str::len) });
+        }
+        held_back
+    }
+}
+
+/// Waits for the settlement; feeds the call's progress, and passes its cancellation on once.
+async fn settled(
+    operation: &Arc<dyn SendOperation>,
+    call: &ToolCall,
+) -> Result<SendOutcome, TerminalError> {
+    let mut output = call.progress.as_ref().map(|sink| (sink, operation.subscribe()));
+    let mut cancel_seen = false;
+    let done = operation.done();
+    tokio::pin!(done);
+    loop {
+        tokio::select! {
+            outcome = &mut done => return outcome,
+            () = call.cancel.cancelled(), if !cancel_seen => {
+                cancel_seen = true;
+                operation.cancel(call.cancel.reason().unwrap_or("cancelled"));
+            }
+            more = next(output.as_mut().map(|it| &mut it.1)), if output.is_some() => {
+                match (more, &output) {
+                    (Some(text), Some((sink, _))) => sink.output(&text),
+                    _ => output = None,
+                }
+            }
+        }
+    }
+}
+
+async fn next(output: Option<&mut Box<dyn OutputSubscription>>) -> Option<String> {
+    Some(output?.next().await?.text)
+}
+
+/// What a card needs of the arguments, be they the call's or the log's.
+struct Card<'a> {
+    session: &'a str,
+    /// None where the arguments come from the log and the text was held back.
+    text: Option<&'a str>,
+    bytes: u64,
+    background: bool,
+}
+
+impl<'a> Card<'a> {
+    fn of(arguments: &'a Value) -> Option<Self> {
+        let text = arguments.get("text")?;
+        let bytes = match text {
+            Value::String(text) => text.len() as u64,
+            held_back => held_back.get("bytes")?.as_u64()?,
+        };
+        Some(Self {
+            session: arguments.get("sessionId")?.as_str()?,
+            text: text.as_str(),
+            bytes,
+            background: arguments.get("run_in_background") == Some(&Value::Bool(true)),
+        })
+    }
+
+    fn title(&self, unseen: bool) -> String {
+        match self.text {
+            Some(text) if !unseen || text.is_empty() => text::title(text),
+            _ => text::unseen_title(self.bytes),
+        }
+    }
+
+    fn description(&self) -> String {
+        format!("Terminal {}", text::escape(self.session))
+    }
+}

@@ -1,0 +1,340 @@
+//! Model text: how a result is put into words and lines, and how it is cut to its bound.
+//!
+//! Guarantees:
+//! - no text is longer than its bound, and none is cut inside a character;
+//! - a text that was cut ends with [`TRUNCATED`] on a line of its own;
+//! - a body gives way first, its oldest part first; then the lines that may, in the order of
+//!   [`Yields`]; what still does not fit is cut at the end of the part that stays.
+//!
+//! Pure: no clock, no session, no configuration.
+
+use std::{borrow::Cow, fmt::Write as _};
+
+use terminal::{
+    Busy, Evidence, LastCommand, ReadPage, SendState, SessionStatus, StateKind, WaitReason,
+};
+
+use crate::value::{ListedSession, OpenValue, SendValue};
+
+/// The last line of a text that lost something.
+pub const TRUNCATED: &str = "[output truncated]";
+
+/// Longest title of a call or a result in bytes, the ellipsis included.
+const TITLE_BYTES: usize = 200;
+
+/// Which end of a text matters more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// The beginning, as in an error.
+    Head,
+    /// The end, as in the output of a program.
+    Tail,
+}
+
+/// When a line gives way to the bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Yields {
+    /// First of all lines.
+    State,
+    /// After the state.
+    Exit,
+    /// Last of all lines.
+    Wait,
+    /// Not at all.
+    Never,
+}
+
+/// A text before it is cut.
+struct Draft<'a> {
+    /// A line above the body that stays.
+    head: Option<Cow<'a, str>>,
+    /// What a program printed.
+    body: &'a str,
+    /// Stands for an empty body.
+    placeholder: &'static str,
+    /// Lines below the body.
+    lines: Vec<(Yields, String)>,
+    /// Something is missing already.
+    truncated: bool,
+}
+
+/// `terminal_open`.
+pub fn open(value: &OpenValue, cap: usize) -> String {
+    let mut head = format!("started terminal session {}", value.session_id);
+    if let Some(name) = &value.name {
+        write!(head, " ({})", escape(name)).ok();
+    }
+    write!(head, " [type: {}]", escape(&value.kind)).ok();
+    let draft = Draft {
+        head: Some(head.into()),
+        body: &value.motd,
+        placeholder: "(no startup output)",
+        lines: Vec::new(),
+        truncated: false,
+    };
+    draft.fit(cap)
+}
+
+/// `terminal_send`.
+pub fn send(value: &SendValue, cap: usize) -> String {
+    let (viewport, lines, truncated) = match value {
+        SendValue::Background { job_id } => {
+            return bound(Keep::Head, &format!("started background job {job_id}"), cap);
+        }
+        SendValue::Foreground {
+            viewport,
+            wait_reason,
+            session_status,
+            truncated,
+            last_command,
+            state,
+            ..
+        } => {
+            let mut lines = Vec::new();
+            if let Some(command) = last_command {
+                lines.push((Yields::Exit, exit_line(command)));
+            }
+            if let Some(line) = state.as_ref().and_then(|it| state_line(it, *wait_reason)) {
+                lines.push((Yields::State, line));
+            }
+            lines.push((Yields::Wait, format!("[wait: {}]", wait_reason.as_str())));
+            lines.push((Yields::Never, format!("[session: {}]", status(session_status))));
+            (viewport, lines, *truncated)
+        }
+    };
+    let draft =
+        Draft { head: None, body: viewport, placeholder: "(no new output)", lines, truncated };
+    draft.fit(cap)
+}
+
+/// `terminal_read`.
+pub fn read(page: &ReadPage, cap: usize) -> String {
+    let range = format!("[lines: {}-{} of {}]", page.line_begin, page.line_end, page.total_lines);
+    let draft = Draft {
+        head: None,
+        body: &page.text,
+        placeholder: "(no retained output)",
+        lines: vec![(Yields::Never, range)],
+        truncated: page.truncated,
+    };
+    draft.fit(cap)
+}
+
+/// `terminal_list`. Under the bound it loses its last lines.
+pub fn list(sessions: &[ListedSession], cap: usize) -> String {
+    if sessions.is_empty() {
+        return "(no terminal sessions)".to_owned();
+    }
+    let lines: Vec<String> = sessions.iter().map(list_line).collect();
+    let all = lines.join("\n");
+    if all.len() <= cap {
+        return all;
+    }
+    let room = cap.saturating_sub(TRUNCATED.len() + 1);
+    let mut kept = String::new();
+    for line in lines {
+        let separator = usize::from(!kept.is_empty());
+        if kept.len() + separator + line.len() > room {
+            if kept.is_empty() {
+                kept.push_str(head(&line, room));
+            }
+            break;
+        }
+        kept.extend((separator == 1).then_some('\n'));
+        kept.push_str(&line);
+    }
+    marked(&kept, cap)
+}
+
+fn list_line(session: &ListedSession) -> String {
+    let mut line = session.session_id.clone();
+    if let Some(name) = &session.name {
+        write!(line, " ({})", escape(name)).ok();
+    }
+    write!(line, " [{}] {}", escape(&session.kind), status(&session.status)).ok();
+    if let Some(pid) = session.pid {
+        write!(line, " pid={pid}").ok();
+    }
+    line
+}
+
+/// `running`, or `exited code=0 signal=null`.
+fn status(status: &SessionStatus) -> String {
+    match status {
+        SessionStatus::Running => "running".to_owned(),
+        SessionStatus::Exited { exit_code, signal } => format!(
+            "exited code={} signal={}",
+            exit_code.map_or_else(|| "null".to_owned(), |code| code.to_string()),
+            signal.as_deref().unwrap_or("null")
+        ),
+    }
+}
+
+fn exit_line(command: &LastCommand) -> String {
+    command
+        .exit_code
+        .map_or_else(|| "[exit: unknown]".to_owned(), |code| format!("[exit: {code}]"))
+}
+
+/// What the terminal is doing; nothing where the session or wait line says it all.
+fn state_line(state: &SendState, reason: WaitReason) -> Option<String> {
+    let command = state.foreground.as_ref().map(|it| escape(&it.command));
+    let named = |what: &str| match &command {
+        Some(command) => format!("{what} ({command})"),
+        None => what.to_owned(),
+    };
+    let waits =
+        matches!(state.kind, StateKind::Line | StateKind::LineEditor | StateKind::Raw);
+    let what = match state.kind {
+        StateKind::Prompt | StateKind::Exited => return None,
+        _ if state.busy == Some(Busy::Stopped) => named("stopped"),
+        StateKind::Password => "waiting for input, echo off".to_owned(),
+        _ if waits && !state.echo => "waiting for input, echo off".to_owned(),
+        StateKind::Continuation => "unfinished input, the shell waits for more".to_owned(),
+        StateKind::Tui => named("full screen"),
+        _ if state.alternate_screen => named("full screen"),
+        StateKind::Line | StateKind::LineEditor | StateKind::Raw => named("waiting for input"),
+        StateKind::Running => match (&command, state.busy) {
+            (Some(command), Some(busy)) => format!("still running ({command}, {})", busy.as_str()),
+            (None, Some(busy)) => format!("still running ({})", busy.as_str()),
+            (_, None) => named("still running"),
+        },
+        StateKind::Relay => {
+            format!("inside {}, not visible", command.as_deref().unwrap_or("another terminal"))
+        }
+    };
+    let likely = if reason == WaitReason::StdinRead && state.evidence != Evidence::Exact {
+        ", likely"
+    } else {
+        ""
+    };
+    Some(format!("[state: {what}{likely}]"))
+}
+
+impl Draft<'_> {
+    fn fit(mut self, cap: usize) -> String {
+        let empty = self.body.is_empty();
+        let body = if empty { self.placeholder } else { self.body };
+        let whole = self.compose(Some(body));
+        if whole.len() <= cap {
+            return whole;
+        }
+        if empty {
+            // The placeholder is no output: without it nothing is missing.
+            let bare = self.compose(None);
+            if bare.len() <= cap {
+                return bare;
+            }
+        }
+        self.truncated = true;
+        if !empty {
+            let around = self.compose(None).len();
+            let room = cap.saturating_sub(around + 1);
+            let kept = tail(body.trim_end_matches('\n'), room);
+            if !kept.is_empty() {
+                return self.compose(Some(kept));
+            }
+        }
+        while self.compose(None).len() > cap {
+            let Some(next) = self.lines.iter().map(|it| it.0).min() else { break };
+            if next == Yields::Never {
+                break;
+            }
+            self.lines.retain(|it| it.0 != next);
+        }
+        let bare = self.compose(None);
+        if bare.len() <= cap {
+            return bare;
+        }
+        self.truncated = false;
+        marked(&self.compose(None), cap)
+    }
+
+    fn compose(&self, body: Option<&str>) -> String {
+        let marker = self.truncated.then_some(TRUNCATED);
+        let followed = !self.lines.is_empty() || marker.is_some();
+        let body = body.map(|it| if followed { it.trim_end_matches('\n') } else { it });
+        let parts: Vec<&str> = self
+            .head
+            .as_deref()
+            .into_iter()
+            .chain(body)
+            .chain(self.lines.iter().map(|it| it.1.as_str()))
+            .chain(marker)
+            .collect();
+        parts.join("\n")
+    }
+}
+
+/// Cuts a finished text to `cap` bytes, the marker included. One that fits is left alone.
+pub fn bound(keep: Keep, text: &str, cap: usize) -> String {
+    if text.len() <= cap {
+        return text.to_owned();
+    }
+    match keep {
+        Keep::Head => marked(text, cap),
+        Keep::Tail => {
+            let text = text.strip_suffix(TRUNCATED).unwrap_or(text).trim_end_matches('\n');
+            marked(tail(text, cap.saturating_sub(TRUNCATED.len() + 1)), cap)
+        }
+    }
+}
+
+/// The text and the marker, where need be with the end of the text cut.
+fn marked(text: &str, cap: usize) -> String {
+    let room = cap.saturating_sub(TRUNCATED.len() + 1);
+    let mut out = head(text, room).trim_end_matches('\n').to_owned();
+    out.push('\n');
+    out.push_str(TRUNCATED);
+    out.truncate(out.floor_char_boundary(cap));
+    out
+}
+
+/// The longest beginning of `text` with at most `bytes` bytes.
+pub fn head(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// The longest end of `text` with at most `bytes` bytes.
+pub fn tail(text: &str, bytes: usize) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
+}
+
+/// What was typed, as the title of a card: one line, control characters escaped, cut.
+pub fn title(typed: &str) -> String {
+    if typed.is_empty() {
+        return "(send input)".to_owned();
+    }
+    // Escaping never shortens, so what lies beyond the bound cannot show up in the title.
+    let cut = head(typed, TITLE_BYTES + 1);
+    let escaped = escape(cut);
+    if escaped.len() <= TITLE_BYTES {
+        return escaped.into_owned();
+    }
+    format!("{}…", head(&escaped, TITLE_BYTES - '…'.len_utf8()))
+}
+
+/// The title of what was typed while the terminal would not have shown it.
+pub fn unseen_title(bytes: u64) -> String {
+    format!("({bytes} bytes, echo off)")
+}
+
+/// Control characters spelled out, so that a name cannot draw lines of its own.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                write!(out, "\\x{:02x}", u32::from(c)).ok();
+            }
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}

@@ -1,0 +1,143 @@
+//! The structured values of the tools. Property names and types are the wire's; optional ones are
+//! left out, never null, except where the wire says null.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use terminal::{
+    InputReceipt, LastCommand, SendOutcome, SendState, SessionSnapshot, SessionStatus, Spawned,
+    WaitReason,
+};
+use tools::ToolError;
+
+use crate::{arguments::failure, text};
+
+/// `terminal_open`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenValue {
+    /// Opaque id.
+    pub session_id: String,
+    /// Display name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Backend type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Process id of the top-level process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Whether it runs.
+    pub status: SessionStatus,
+    /// What was shown until it was ready.
+    pub motd: String,
+}
+
+impl OpenValue {
+    /// Keeps at most `cap` bytes of the startup output, the newest ones.
+    pub(crate) fn new(spawned: Spawned, cap: usize) -> Self {
+        let ListedSession { session_id, name, kind, pid, status } = spawned.session.into();
+        let motd = text::tail(&spawned.motd, cap).to_owned();
+        Self { session_id, name, kind, pid, status, motd }
+    }
+}
+
+/// One element of `terminal_list`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedSession {
+    /// Opaque id.
+    pub session_id: String,
+    /// Display name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Backend type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Process id of the top-level process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Whether it runs.
+    pub status: SessionStatus,
+}
+
+impl From<SessionSnapshot> for ListedSession {
+    fn from(session: SessionSnapshot) -> Self {
+        Self {
+            session_id: session.session_id.as_str().to_owned(),
+            name: session.name,
+            kind: session.kind,
+            pid: session.pid,
+            status: session.status,
+        }
+    }
+}
+
+/// `terminal_send`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum SendValue {
+    /// The exchange is over.
+    Foreground {
+        /// Everything shown from the write on.
+        viewport: String,
+        /// Why it ended.
+        wait_reason: WaitReason,
+        /// Whether the top-level process runs.
+        session_status: SessionStatus,
+        /// Something of the viewport is missing.
+        truncated: bool,
+        /// The shell command that ended during this exchange.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_command: Option<LastCommand>,
+        /// What the session is doing now.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        state: Option<SendState>,
+        /// What became of the input.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input: Option<InputReceipt>,
+        /// What of the terminal's state was put right.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        repaired: Vec<String>,
+    },
+    /// The exchange goes on as a job.
+    Background {
+        /// Its id.
+        job_id: String,
+    },
+}
+
+impl SendValue {
+    /// Keeps at most `cap` bytes of the viewport, the newest ones. Without `report_state` it has
+    /// the compatible properties alone.
+    pub(crate) fn foreground(outcome: SendOutcome, report_state: bool, cap: usize) -> Self {
+        let viewport = text::tail(&outcome.viewport, cap);
+        let cut = viewport.len() < outcome.viewport.len();
+        let last_command = outcome.last_command.map(|mut command| {
+            // A path that is not UTF-8 has no JSON form.
+            command.cwd = command.cwd.map(|cwd| cwd.to_string_lossy().into_owned().into());
+            command
+        });
+        Self::Foreground {
+            viewport: viewport.to_owned(),
+            wait_reason: outcome.wait_reason,
+            session_status: outcome.session_status,
+            truncated: outcome.truncated || cut,
+            last_command: last_command.filter(|_| report_state),
+            state: outcome.state.filter(|_| report_state),
+            input: outcome.input.filter(|_| report_state),
+            repaired: if report_state { outcome.repaired } else { Vec::new() },
+        }
+    }
+}
+
+/// A value as JSON. Fails only for a value that has no JSON form, which none of these is.
+pub(crate) fn json(value: &impl Serialize) -> Result<Value, ToolError> {
+    serde_json::to_value(value)
+        .map_err(|error| failure("BACKEND_FAILED", format!("the result has no JSON form: {error}")))
+}
+
+/// The text of a value of type `T`. A value that a layer put in place of the tool's own, and that
+/// does not have its shape, is shown as it is.
+pub(crate) fn typed<T: DeserializeOwned>(value: &Value, text: impl FnOnce(&T) -> String) -> String {
+    T::deserialize(value).map_or_else(|_| value.to_string(), |it| text(&it))
+}
