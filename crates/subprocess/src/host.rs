@@ -79,8 +79,16 @@ pub trait TerminalProcess: Send {
     /// looked at even if the one that waited last time still does.
     async fn probe(&mut self, full: bool) -> Evidence;
 
-    /// Signals the terminal's foreground process group; the group it went to.
-    fn signal_foreground(&mut self, signal: i32) -> Result<i32, SignalError>;
+    /// Foreground process group of the terminal now; none when there is none.
+    fn foreground(&self) -> Option<i32>;
+
+    /// Bytes of input that the terminal holds and no program has read, as far as it tells (in
+    /// canonical mode it counts finished lines only); none where it does not.
+    fn unread_bytes(&self) -> Option<u64>;
+
+    /// Signals the terminal's foreground process group with a POSIX signal name such as `SIGINT`;
+    /// the group it went to.
+    fn signal_foreground(&mut self, signal: &str) -> Result<i32, SignalError>;
 
     /// The session leader's working directory; none when it cannot be read.
     fn cwd(&self) -> Option<PathBuf>;
@@ -100,7 +108,7 @@ pub trait TerminalProcess: Send {
 }
 
 /// What happened to a process on its terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Output was appended.
     Output,
@@ -117,12 +125,12 @@ pub enum Event {
 }
 
 /// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
     /// By itself, with this status.
     Code(i32),
-    /// By this signal number.
-    Signal(i32),
+    /// By the signal with this POSIX name, such as `SIGKILL`.
+    Signal(String),
     /// Nobody could tell.
     Unknown,
 }

@@ -1,0 +1,195 @@
+//! Configuration of a shell backend. Names and defaults are the wire's.
+
+use std::{num::NonZeroU16, path::PathBuf, time::Duration};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Largest integer that every JSON reader keeps exactly (2^53 - 1).
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// One `terminal-bash` row.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Config {
+    /// The type that `terminal_open` names.
+    pub backend_type: String,
+    /// Which shell's hooks are installed.
+    pub shell_dialect: ShellDialect,
+    /// The shell; empty means the dialect's own.
+    pub shell_path: PathBuf,
+    /// Its arguments; empty means the dialect's own.
+    pub shell_args: Vec<String>,
+    /// `TERM` of the session.
+    pub term: String,
+    /// Rows of the terminal.
+    pub rows: NonZeroU16,
+    /// Columns of the terminal.
+    pub cols: NonZeroU16,
+    /// Most lines that can be read back.
+    pub scrollback_lines: u64,
+    /// Most bytes of text that can be read back.
+    pub scrollback_max_bytes: u64,
+    /// Most bytes of text that one send or read returns.
+    pub max_read_bytes: u64,
+    /// Most bytes that one send types.
+    pub max_input_bytes: u64,
+    /// Longest gap between two looks at a quiet foreground, in milliseconds.
+    pub poll_interval_ms: u64,
+    /// Latest time of the first look after a write, in milliseconds. The first look is taken at
+    /// once, so this bound always holds.
+    pub exact_probe_after_ms: u64,
+    /// Silence after which a program that is not seen to be busy counts as idle, in milliseconds.
+    pub idle_silence_ms: u64,
+    /// How long an unfinished line is given before a reader that leaves it alone counts as idle,
+    /// in milliseconds.
+    pub handoff_grace_ms: u64,
+    /// Absolute bound of a foreground send and of the shell's start, in milliseconds.
+    pub timeout_ms: u64,
+    /// Absolute bound of a background send, in milliseconds; none by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_timeout_ms: Option<u64>,
+    /// How long processes get to end by themselves when a session is closed, in milliseconds.
+    pub dispose_grace_ms: u64,
+}
+
+/// Shells whose prompt hooks are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ShellDialect {
+    /// GNU bash, 4.4 or newer.
+    #[default]
+    Bash,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        const ROWS: NonZeroU16 = NonZeroU16::new(40).unwrap();
+        const COLS: NonZeroU16 = NonZeroU16::new(160).unwrap();
+        Self {
+            backend_type: "shell".to_owned(),
+            shell_dialect: ShellDialect::Bash,
+            shell_path: PathBuf::from("/bin/bash"),
+            shell_args: ["--noprofile", "--norc", "-i"].map(str::to_owned).to_vec(),
+            term: "xterm-256color".to_owned(),
+            rows: ROWS,
+            cols: COLS,
+            scrollback_lines: 10_000,
+            scrollback_max_bytes: 4_194_304,
+            max_read_bytes: 262_144,
+            max_input_bytes: 4_194_304,
+            poll_interval_ms: 50,
+            exact_probe_after_ms: 150,
+            idle_silence_ms: 3_000,
+            handoff_grace_ms: 500,
+            timeout_ms: 30_000,
+            background_timeout_ms: None,
+            dispose_grace_ms: 3_000,
+        }
+    }
+}
+
+impl Config {
+    /// The configuration with every empty value replaced by the default it stands for.
+    #[must_use]
+    pub fn resolved(mut self) -> Self {
+        let default = Self::default();
+        let empty = |text: &String| text.is_empty();
+        if empty(&self.backend_type) {
+            self.backend_type = default.backend_type;
+        }
+        if self.shell_path.as_os_str().is_empty() {
+            self.shell_path = default.shell_path;
+        }
+        if self.shell_args.is_empty() {
+            self.shell_args = default.shell_args;
+        }
+        if empty(&self.term) {
+            self.term = default.term;
+        }
+        self
+    }
+
+    /// What no single value shows: bounds, and bounds between values. `(path, message)` pairs.
+    pub fn problems(&self) -> Vec<(String, String)> {
+        let numbers = [
+            ("scrollbackLines", Some(self.scrollback_lines)),
+            ("scrollbackMaxBytes", Some(self.scrollback_max_bytes)),
+            ("maxReadBytes", Some(self.max_read_bytes)),
+            ("maxInputBytes", Some(self.max_input_bytes)),
+            ("pollIntervalMs", Some(self.poll_interval_ms)),
+            ("exactProbeAfterMs", Some(self.exact_probe_after_ms)),
+            ("idleSilenceMs", Some(self.idle_silence_ms)),
+            ("handoffGraceMs", Some(self.handoff_grace_ms)),
+            ("timeoutMs", Some(self.timeout_ms)),
+            ("backgroundTimeoutMs", self.background_timeout_ms),
+            ("disposeGraceMs", Some(self.dispose_grace_ms)),
+        ];
+        let mut problems: Vec<_> = numbers
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .filter(|(_, value)| !(1..=MAX_SAFE_INTEGER).contains(value))
+            .map(|(name, value)| {
+                (name.to_owned(), format!("must be an integer from 1 to 2^53-1, got {value}"))
+            })
+            .collect();
+        if self.max_read_bytes > self.scrollback_max_bytes {
+            problems.push((
+                "maxReadBytes".to_owned(),
+                format!(
+                    "must not be greater than scrollbackMaxBytes ({}), got {}",
+                    self.scrollback_max_bytes, self.max_read_bytes
+                ),
+            ));
+        }
+        problems
+    }
+
+    /// `timeoutMs`, or its background counterpart.
+    pub(crate) fn bound(&self, background: bool) -> Option<Duration> {
+        if background {
+            self.background_timeout_ms.map(Duration::from_millis)
+        } else {
+            Some(Duration::from_millis(self.timeout_ms))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_values_stand_for_the_defaults() {
+        let config: Config = serde_json::from_str(
+            r#"{"backendType":"","shellPath":"","shellArgs":[],"term":"","rows":24}"#,
+        )
+        .unwrap();
+        let config = config.resolved();
+        assert_eq!(config.backend_type, "shell");
+        assert_eq!(config.shell_path, PathBuf::from("/bin/bash"));
+        assert_eq!(config.shell_args, ["--noprofile", "--norc", "-i"]);
+        assert_eq!(config.term, "xterm-256color");
+        assert_eq!(config.rows.get(), 24);
+        assert!(config.problems().is_empty());
+    }
+
+    #[test]
+    fn every_number_is_positive_and_safe() {
+        let config = Config { timeout_ms: 0, idle_silence_ms: 1 << 53, ..Config::default() };
+        let paths: Vec<_> = config.problems().into_iter().map(|(path, _)| path).collect();
+        assert_eq!(paths, ["idleSilenceMs", "timeoutMs"]);
+    }
+
+    #[test]
+    fn a_read_is_never_larger_than_the_scrollback() {
+        let config = Config { scrollback_max_bytes: 1_000, ..Config::default() };
+        assert_eq!(
+            config.problems(),
+            [(
+                "maxReadBytes".to_owned(),
+                "must not be greater than scrollbackMaxBytes (1000), got 262144".to_owned()
+            )]
+        );
+    }
+}

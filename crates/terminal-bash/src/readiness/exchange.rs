@@ -1,0 +1,290 @@
+//! One send over time: when to look, and when and why it is settled.
+//!
+//! The gap between two looks grows with the time that nothing happened, from tens of
+//! microseconds to `pollIntervalMs`; whatever happens (output, a read of the terminal, the end of
+//! a write) makes the next look due at once. There is no fixed tick.
+
+use std::time::Duration;
+
+use subprocess::{Evidence, Scan};
+use terminal::{Evidence as Strength, StateKind, WaitReason};
+
+use super::{
+    judge::{Context, Judge, Judgement, Verdict, Waiter},
+    marks::Moment,
+};
+
+/// The shortest gap between two looks: a program that just wrote its prompt needs about that long
+/// to block.
+const FIRST_GAP: Duration = Duration::from_micros(40);
+/// A quiet time is divided by this for the next gap, so a wait is found within a quarter of its age.
+const GAP_SHARE: u32 = 4;
+/// CPU use below this share of a core is none, for a program that only waits on the network.
+const IDLE_CPU_SHARE: u32 = 50;
+/// CPU use is measured over at least this long.
+const CPU_WINDOW: Duration = Duration::from_millis(500);
+/// While a verdict settles, a program may wake up but not work: this much, plus an eighth.
+const SETTLE_CPU: Duration = Duration::from_micros(300);
+
+/// Bounds of one exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest gap between two looks.
+    pub longest_gap: Duration,
+    /// Silence that makes a program idle that is not seen to be busy.
+    pub idle_silence: Duration,
+    /// How long an unfinished line is given.
+    pub handoff_grace: Duration,
+    /// Absolute bound; none for none.
+    pub timeout: Option<Duration>,
+}
+
+/// What was typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InputFacts {
+    /// It ends in the middle of a line.
+    pub unfinished: bool,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing before this moment.
+    Wait(Moment),
+    /// Take a look now; a full one where the flag is set.
+    Look {
+        /// Look at all threads of the foreground.
+        full: bool,
+    },
+    /// Read the output that is there, then look again.
+    Drain,
+    /// It is over.
+    Settled(Settlement),
+}
+
+/// Why and in which state an exchange ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settlement {
+    /// The reason.
+    pub reason: WaitReason,
+    /// Kind of the state.
+    pub kind: StateKind,
+    /// What it rests on.
+    pub evidence: Strength,
+    /// The look that it rests on; none if none was taken.
+    pub judgement: Option<Judgement>,
+    /// All that was written before the verdict has been read.
+    pub output_complete: bool,
+}
+
+/// One send, from the write to the settlement.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    limits: Limits,
+    input: InputFacts,
+    started: Moment,
+    /// Last output, or the start.
+    last_output: Moment,
+    /// Last event of any kind.
+    last_event: Moment,
+    next_look: Moment,
+    full: bool,
+    settling: Option<Settling>,
+    cpu: Option<(Moment, u64)>,
+    working: bool,
+    last: Option<Judgement>,
+    output_complete: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settling {
+    waiter: Waiter,
+    kind: StateKind,
+    since: Moment,
+    cpu_ns: Option<u64>,
+}
+
+impl Exchange {
+    /// Begins as the input is handed to the terminal.
+    pub fn begin(now: Moment, limits: Limits, input: InputFacts) -> Self {
+        Self {
+            limits,
+            input,
+            started: now,
+            last_output: now,
+            last_event: now,
+            next_look: now,
+            full: false,
+            settling: None,
+            cpu: None,
+            working: false,
+            last: None,
+            output_complete: false,
+        }
+    }
+
+    /// The input ends in the middle of a line.
+    pub fn unfinished(&self) -> bool {
+        self.input.unfinished
+    }
+
+    /// Output came.
+    pub fn output(&mut self, now: Moment) {
+        self.last_output = now;
+        self.last_event = now;
+        self.settling = None;
+        // A foreground that still writes is not worth a look: it is due once the output pauses.
+        self.next_look = now + FIRST_GAP;
+    }
+
+    /// Something else happened that makes a look worth while: input was read or taken, a signal
+    /// was sent, the shell said that it prompts.
+    pub fn stirred(&mut self, now: Moment) {
+        self.last_event = now;
+        self.next_look = now;
+    }
+
+    /// What to do now.
+    pub fn step(&self, now: Moment) -> Step {
+        let end = self.limits.timeout.map(|timeout| self.started + timeout);
+        if end.is_some_and(|end| now >= end) {
+            return Step::Settled(self.settle_unproven(WaitReason::Timeout));
+        }
+        if now >= self.next_look {
+            return Step::Look { full: self.full };
+        }
+        Step::Wait(end.map_or(self.next_look, |end| end.min(self.next_look)))
+    }
+
+    /// A look was taken; `context` is what was known besides.
+    pub fn look(
+        &mut self,
+        now: Moment,
+        evidence: &Evidence,
+        context: &Context,
+        judge: &mut Judge,
+    ) -> Step {
+        let judgement = judge.judge(evidence, context);
+        self.output_complete = !evidence.unread_output;
+        self.measure_cpu(now, &judgement);
+        let verdict = judgement.verdict.clone();
+        self.last = Some(judgement);
+        if evidence.unread_output && !matches!(verdict, Verdict::Unread) {
+            // Whatever waits now may have printed something that belongs to this exchange.
+            self.next_look = now;
+            return Step::Drain;
+        }
+        match verdict {
+            Verdict::Ready { kind, evidence } => {
+                return Step::Settled(self.settled(WaitReason::StdinRead, kind, evidence));
+            }
+            Verdict::Settling { kind, evidence: strength, window, waiter } => {
+                if evidence.scan == Scan::Fast {
+                    // A verdict that is not exact rests on a look at everybody.
+                    self.full = true;
+                    self.next_look = now;
+                    return self.step(now);
+                }
+                if self.keeps_still(now, kind, waiter, window) {
+                    return Step::Settled(self.settled(WaitReason::StdinRead, kind, strength));
+                }
+                self.full = true;
+                self.next_look = now + (window / 4).clamp(FIRST_GAP, Duration::from_millis(10));
+            }
+            Verdict::Unread | Verdict::Unfinished | Verdict::Not { .. } => {
+                self.settling = None;
+                self.full = false;
+                let quiet = now.saturating_sub(self.last_event);
+                let gap = (quiet / GAP_SHARE).clamp(FIRST_GAP, self.limits.longest_gap);
+                self.next_look = now + gap;
+            }
+        }
+        if self.is_idle(now) {
+            return Step::Settled(self.settle_unproven(WaitReason::InferredIdle));
+        }
+        self.step(now)
+    }
+
+    /// The top-level process ended.
+    pub fn exited(&self) -> Settlement {
+        Settlement {
+            reason: WaitReason::SessionExit,
+            kind: StateKind::Exited,
+            evidence: Strength::Exact,
+            judgement: None,
+            output_complete: true,
+        }
+    }
+
+    /// Whether the wait that settles has been the same, without work or output, for `window`.
+    fn keeps_still(
+        &mut self,
+        now: Moment,
+        kind: StateKind,
+        waiter: Waiter,
+        window: Duration,
+    ) -> bool {
+        let cpu_ns = self.last.as_ref().and_then(|it| it.cpu_ns);
+        if let Some(settling) = self.settling
+            && (settling.waiter, settling.kind) == (waiter, kind)
+        {
+            let age = now.saturating_sub(settling.since);
+            let worked = match (cpu_ns, settling.cpu_ns) {
+                (Some(now), Some(then)) => Duration::from_nanos(now.saturating_sub(then)),
+                _ => Duration::ZERO,
+            };
+            if worked <= SETTLE_CPU + age / 8 {
+                return age >= window;
+            }
+        }
+        self.settling = Some(Settling { waiter, kind, since: now, cpu_ns });
+        false
+    }
+
+    fn measure_cpu(&mut self, now: Moment, judgement: &Judgement) {
+        let Some(cpu_ns) = judgement.cpu_ns else { return };
+        let Some((since, before)) = self.cpu else {
+            self.cpu = Some((now, cpu_ns));
+            return;
+        };
+        let age = now.saturating_sub(since);
+        if age >= CPU_WINDOW {
+            let used = Duration::from_nanos(cpu_ns.saturating_sub(before));
+            self.working = used > age / IDLE_CPU_SHARE;
+            self.cpu = Some((now, cpu_ns));
+        }
+    }
+
+    fn is_idle(&self, now: Moment) -> bool {
+        let Some(last) = &self.last else { return false };
+        if last.visibly_busy || self.working {
+            return false;
+        }
+        let silence = now.saturating_sub(self.last_output);
+        let enough = match last.verdict {
+            Verdict::Unfinished => self.limits.handoff_grace.min(self.limits.idle_silence),
+            _ => self.limits.idle_silence,
+        };
+        silence >= enough
+    }
+
+    fn settled(&self, reason: WaitReason, kind: StateKind, evidence: Strength) -> Settlement {
+        Settlement {
+            reason,
+            kind,
+            evidence,
+            judgement: self.last.clone(),
+            output_complete: self.output_complete,
+        }
+    }
+
+    /// The state of a foreground that was not seen to be ready.
+    fn settle_unproven(&self, reason: WaitReason) -> Settlement {
+        let kind = match self.last.as_ref().map(|it| &it.verdict) {
+            Some(Verdict::Not { relay: true }) => StateKind::Relay,
+            Some(Verdict::Unfinished) => StateKind::Line,
+            _ => StateKind::Running,
+        };
+        self.settled(reason, kind, Strength::Silence)
+    }
+}
