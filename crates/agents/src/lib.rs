@@ -1,12 +1,23 @@
-//! `ctx.agents`: the live agents. Identity is the instance, never its id string.
+//! `ctx.agents`: the live agents, the owners of everything that runs on somebody's behalf.
+//!
+//! Guarantees:
+//! - identity is the instance ([`Arc`] or [`AgentInstance`]), never the id string: a new agent may
+//!   take the id of a disposed one and is a stranger to what that one owned;
+//! - an agent is live from its creation to the moment its disposal starts, whoever starts it;
+//! - disposal is awaited and can be retried: until it succeeded the agent is still known, not
+//!   live, and its id stays taken;
+//! - agents end with the host: their scopes are children of the plugin's.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex},
-};
+mod agent;
+mod inbox;
+mod registry;
 
-use dsh_core::{Scope, Service, scope::DisposeError};
+pub use agent::{Agent, AgentInstance, AgentSpec, AgentStatus, ToolFilter};
+pub use inbox::{Inbox, Notice};
+pub use registry::{AgentError, AgentRegistry};
+
+use dsh_core::{Ctx, Deps, Plugin, Provided, Service, async_trait, plugin::NoConfig};
+use std::sync::Arc;
 
 /// Service key of the agents.
 pub struct Agents;
@@ -16,77 +27,19 @@ impl Service for Agents {
     const NAME: &'static str = "agents";
 }
 
-/// One live agent: the owner of sessions and jobs.
-pub struct Agent {
-    id: String,
-    workspace_root: PathBuf,
-    scope: Scope,
-}
+/// Provides [`Agents`].
+pub struct AgentsPlugin;
 
-/// What a new agent needs.
-#[derive(Clone, Debug)]
-pub struct AgentSpec {
-    /// Its id; a random one when absent.
-    pub id: Option<String>,
-    /// Absolute path of the folder it works in.
-    pub workspace_root: PathBuf,
-}
+#[async_trait]
+impl Plugin for AgentsPlugin {
+    const NAME: &'static str = "agents";
+    type Config = NoConfig;
+    type Inject = ();
+    type Provide = Agents;
 
-/// An agent could not be created.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "fields are named after the placeholders in the message")]
-pub enum AgentError {
-    #[error("an agent with id `{id}` is already live")]
-    DuplicateId { id: String },
-    #[error("the agents service is shutting down")]
-    Disposing,
-}
-
-impl Agent {
-    /// Its id: its session in the log, and `DSH_SESSION_ID`.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// The folder it works in.
-    pub fn workspace_root(&self) -> &Path {
-        &self.workspace_root
-    }
-
-    /// Ends with the agent; its cleanups are awaited by [`AgentRegistry::dispose`].
-    pub fn scope(&self) -> &Scope {
-        &self.scope
+    async fn setup(ctx: &Ctx, (): Deps<Self>, _: NoConfig) -> anyhow::Result<Provided<Self>> {
+        Ok(Arc::new(AgentRegistry::new(ctx.scope().clone())))
     }
 }
 
-/// The live agents.
-pub struct AgentRegistry {
-    scope: Scope,
-    live: Mutex<BTreeMap<String, Arc<Agent>>>,
-}
-
-#[expect(clippy::unused_async, clippy::unused_self, reason = "signatures first")]
-impl AgentRegistry {
-    /// Creates an agent.
-    pub fn create(&self, spec: AgentSpec) -> Result<Arc<Agent>, AgentError> {
-        let _ = (&self.scope, &self.live, spec);
-        Err(AgentError::Disposing)
-    }
-
-    /// The live agent with this id.
-    pub fn get(&self, id: &str) -> Option<Arc<Agent>> {
-        let _ = id;
-        None
-    }
-
-    /// Whether exactly this instance is live.
-    pub fn is_live(&self, agent: &Arc<Agent>) -> bool {
-        let _ = agent;
-        false
-    }
-
-    /// Ends an agent; resolves when everything it owned is gone.
-    pub async fn dispose(&self, agent: &Arc<Agent>) -> Result<(), Arc<DisposeError>> {
-        agent.scope.dispose().await
-    }
-}
+dsh_core::register_plugin!(AgentsPlugin);
