@@ -1,11 +1,22 @@
 //! Starting a plan and disposing it.
+//!
+//! Guarantees: rows start one after another in the plan's order; when a row or a check fails or
+//! panics, everything is disposed before the error is returned; every failure is in that error.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::{
+    fmt,
+    future::Future,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+};
+
+use futures_util::FutureExt as _;
 
 use crate::{
     plan::{Plan, Step},
-    plugin::{Check, Ctx},
-    scope::{DisposeError, Scope},
+    plugin::{Check, Ctx, Row},
+    problem::Place,
+    scope::{DisposeError, Scope, panic_text},
     service::{Service, Services},
 };
 
@@ -15,51 +26,86 @@ pub struct App {
     services: Arc<RwLock<Services>>,
 }
 
-/// A row failed to start; everything started before it has been disposed.
+/// The composition did not start; everything that had been started has been disposed.
 #[derive(Debug, thiserror::Error)]
-#[error("row `{row}` failed to start{}", rollback_note(.rollback.as_deref()))]
 pub struct StartError {
-    /// The failing row.
-    pub row: String,
-    /// Why it failed.
-    #[source]
-    pub cause: anyhow::Error,
+    /// The row whose setup failed, or every row whose check failed.
+    pub failures: Vec<RowFailure>,
     /// What went wrong while undoing.
     pub rollback: Option<Arc<DisposeError>>,
 }
 
-fn rollback_note(error: Option<&DisposeError>) -> String {
-    error.map_or_else(String::new, |error| format!(" (and rollback was incomplete: {error})"))
+/// Why one row did not start.
+#[derive(Debug)]
+pub struct RowFailure {
+    /// Row id.
+    pub row: String,
+    /// Where the row was written.
+    pub place: Place,
+    /// What its setup or check returned.
+    pub cause: anyhow::Error,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, RowFailure { row, place, cause }) in self.failures.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{place}: row `{row}` failed to start: {cause:#}")?;
+        }
+        match &self.rollback {
+            Some(error) => {
+                write!(f, "\nand what had been started could not all be undone: {error}")
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl App {
     /// Starts every row in order.
     pub async fn start(plan: Plan) -> Result<Self, StartError> {
-        let app = Self { root: Scope::root("app"), services: Arc::default() };
-        match app.start_rows(plan).await {
-            Ok(()) => Ok(app),
-            Err((row, cause)) => {
-                let rollback = app.root.dispose().await.err();
-                Err(StartError { row, cause, rollback })
-            }
-        }
+        Self::start_in(Scope::root("app"), plan).await
     }
 
-    async fn start_rows(&self, plan: Plan) -> Result<(), (String, anyhow::Error)> {
+    /// Starts every row in order, in a scope of the caller's.
+    ///
+    /// A caller that gives up waiting (on a signal, say) drops the future and disposes `root`:
+    /// whatever had been registered by then is undone.
+    pub async fn start_in(root: Scope, plan: Plan) -> Result<Self, StartError> {
+        let app = Self { root, services: Arc::default() };
+        let failures = app.start_rows(plan).await;
+        if failures.is_empty() {
+            return Ok(app);
+        }
+        let rollback = app.root.dispose().await.err();
+        Err(StartError { failures, rollback })
+    }
+
+    async fn start_rows(&self, plan: Plan) -> Vec<RowFailure> {
         let checks = Arc::default();
         for step in plan.steps {
-            let row = step.row.clone();
-            self.start_row(step, &checks).await.map_err(|cause| (row, cause))?;
+            let row = Row { id: step.row.clone(), place: step.place.clone() };
+            if let Err(cause) = caught(self.start_row(step, row.clone(), &checks)).await {
+                return vec![row.failure(cause)];
+            }
         }
         let checks = std::mem::take(&mut *checks.lock().unwrap_or_else(PoisonError::into_inner));
-        for check in checks {
-            (check.run)().await.map_err(|cause| (check.row, cause))?;
+        let mut failures = Vec::new();
+        for Check { row, run } in checks {
+            if let Err(cause) = caught(async { run().await }).await {
+                failures.push(row.failure(cause));
+            }
         }
-        Ok(())
+        failures
     }
 
-    async fn start_row(&self, step: Step, checks: &Arc<Mutex<Vec<Check>>>) -> anyhow::Result<()> {
-        let scope = self.root.child(step.row.clone())?;
+    async fn start_row(
+        &self,
+        step: Step,
+        row: Row,
+        checks: &Arc<Mutex<Vec<Check>>>,
+    ) -> anyhow::Result<()> {
+        let scope = self.root.child(step.row)?;
         // Registered first, therefore undone last: consumers are already gone by then.
         let services = Arc::clone(&self.services);
         let names = (step.entry.provide)();
@@ -71,7 +117,7 @@ impl App {
             async { Ok(()) }
         })?;
         let ctx = Ctx {
-            row: step.row,
+            row,
             plugin: step.entry.name,
             declared: (step.entry.inject)(),
             scope,
@@ -91,8 +137,22 @@ impl App {
         &self.root
     }
 
-    /// Disposes every row, newest first.
+    /// Disposes every row, newest first. After a failure the next call tries again what is left.
     pub async fn dispose(&self) -> Result<(), Arc<DisposeError>> {
         self.root.dispose().await
     }
+}
+
+impl Row {
+    fn failure(self, cause: anyhow::Error) -> RowFailure {
+        RowFailure { row: self.id, place: self.place, cause }
+    }
+}
+
+/// A panic of a plugin is its failure, not the host's end.
+async fn caught(step: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    AssertUnwindSafe(step)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|panic| Err(anyhow::anyhow!("panicked: {}", panic_text(panic.as_ref()))))
 }

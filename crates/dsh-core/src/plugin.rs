@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     config::{self, ConfigError},
+    problem::Place,
     scope::Scope,
     service::{Service, Services},
 };
@@ -78,7 +79,7 @@ pub struct NoConfig {}
 
 /// What a plugin sees of the running application.
 pub struct Ctx {
-    pub(crate) row: String,
+    pub(crate) row: Row,
     pub(crate) plugin: &'static str,
     pub(crate) declared: Vec<Declared>,
     pub(crate) scope: Scope,
@@ -86,9 +87,16 @@ pub struct Ctx {
     pub(crate) checks: Arc<Mutex<Vec<Check>>>,
 }
 
+/// The row a plugin is started for.
+#[derive(Clone)]
+pub(crate) struct Row {
+    pub(crate) id: String,
+    pub(crate) place: Place,
+}
+
 /// A startup check and the row that asked for it.
 pub(crate) struct Check {
-    pub(crate) row: String,
+    pub(crate) row: Row,
     pub(crate) run: Box<dyn FnOnce() -> BoxFuture<'static, anyhow::Result<()>> + Send>,
 }
 
@@ -111,7 +119,7 @@ fn list(names: &[&'static str]) -> String {
 impl Ctx {
     /// Id of the composition row being started.
     pub fn row(&self) -> &str {
-        &self.row
+        &self.row.id
     }
 
     /// The plugin's own scope.
@@ -121,7 +129,8 @@ impl Ctx {
 
     /// Runs `check` once every row has been set up, when all contributions are in place.
     ///
-    /// A failing check fails the start, exactly like a failing `setup`.
+    /// A failing check fails the start, exactly like a failing `setup`. All checks are run, so that
+    /// all failures are reported.
     pub fn when_started<F, Fut>(&self, check: F)
     where
         F: FnOnce() -> Fut + Send + 'static,

@@ -3,24 +3,32 @@
 //! Guarantees:
 //! - cleanups run strictly one after another, newest first;
 //! - a failing or panicking cleanup never prevents the older ones from running;
-//! - every cleanup runs at most once, on its own task: dropping the future that asked for it
+//! - every cleanup runs on its own task, one run at a time: dropping the future that asked for it
 //!   does not abandon it, and concurrent callers join the same run;
-//! - once disposal has started, [`Scope::defer`] refuses new cleanups.
+//! - a cleanup is done once it succeeded; after a failure a later [`Effect::undo`] or
+//!   [`Scope::dispose`] runs it again;
+//! - once disposal has started, nothing new can be registered.
+//!
+//! A cleanup that waits for its own scope's disposal, or undoes itself, waits forever. Cleanups are
+//! run with `tokio::spawn`, so disposal needs a runtime.
 
 use std::{
     collections::BTreeMap,
     fmt,
     future::Future,
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use futures_util::{FutureExt as _, future::BoxFuture};
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-type Cleanup = Box<dyn FnMut() -> BoxFuture<'static, anyhow::Result<()>> + Send>;
-type Shared<T> = watch::Sender<Option<T>>;
+use self::job::{Cleanup, Job};
+
+mod job;
+
+pub(crate) use self::job::panic_text;
+
 type Outcome = Result<(), Arc<DisposeError>>;
 
 /// An ordered stack of cleanups. Cheap to clone; clones share the stack.
@@ -31,7 +39,6 @@ struct Inner {
     label: String,
     token: CancellationToken,
     state: Mutex<State>,
-    outcome: Shared<Outcome>,
     /// This scope's own entry in its parent.
     in_parent: Option<Effect>,
     /// Dropping the last handle at least requests cancellation; it cannot await cleanups.
@@ -43,6 +50,8 @@ struct State {
     closing: bool,
     next: u64,
     jobs: BTreeMap<u64, Arc<Job>>,
+    /// The disposal in progress.
+    run: Option<watch::Receiver<Option<Outcome>>>,
 }
 
 /// One registered cleanup. Dropping the handle leaves the cleanup with its scope.
@@ -52,18 +61,12 @@ pub struct Effect {
     id: u64,
 }
 
-struct Job {
-    label: String,
-    cleanup: Mutex<Option<Cleanup>>,
-    done: Shared<Result<(), Arc<anyhow::Error>>>,
-}
-
 /// The scope is already closing, so nothing may be registered in it.
 #[derive(Debug, thiserror::Error)]
 #[error("scope `{0}` is closed")]
 pub struct ScopeClosed(String);
 
-/// Every cleanup that failed, in the order they ran.
+/// Every cleanup that failed in one disposal, in the order they ran.
 #[derive(Debug, thiserror::Error)]
 pub struct DisposeError {
     /// Label of the disposed scope.
@@ -75,7 +78,11 @@ pub struct DisposeError {
 impl fmt::Display for DisposeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} cleanup(s) failed in scope `{}`", self.failures.len(), self.scope)?;
-        self.failures.iter().try_for_each(|(label, cause)| write!(f, "\n  {label}: {cause:#}"))
+        self.failures.iter().try_for_each(|(label, cause)| {
+            // The cause may be the report of a child scope, lines of its own.
+            let cause = format!("{cause:#}").replace('\n', "\n  ");
+            write!(f, "\n  {label}: {cause}")
+        })
     }
 }
 
@@ -91,7 +98,6 @@ impl Scope {
             label,
             token,
             state: Mutex::default(),
-            outcome: watch::Sender::new(None),
             in_parent,
             _cancel_on_drop: guard,
         }))
@@ -99,24 +105,19 @@ impl Scope {
 
     /// Creates a scope that is disposed with this one, before anything older.
     ///
-    /// Disposing the child first removes it from the parent, unless a cleanup failed: then the
-    /// parent's disposal reports the failure again.
+    /// Disposing the child first removes it from the parent. A child whose disposal failed stays
+    /// until all its cleanups have succeeded or been dismissed: the parent's disposal tries it again.
     pub fn child(&self, label: impl Into<String>) -> Result<Self, ScopeClosed> {
         let label = label.into();
-        let slot = Arc::new(OnceLock::<Self>::new());
-        let filled = Arc::clone(&slot);
-        let effect = self.defer(label.clone(), move || {
-            let child = filled.get().cloned();
-            async move {
-                match child {
-                    Some(child) => Ok(child.dispose().await?),
-                    None => Ok(()),
-                }
-            }
-        })?;
-        let child = Self::new(label, self.0.token.child_token(), Some(effect));
-        slot.set(child.clone()).ok();
-        Ok(child)
+        self.register(label.clone(), |effect| {
+            let child = Self::new(label, self.0.token.child_token(), Some(effect.clone()));
+            let scope = child.clone();
+            let cleanup = move || {
+                let scope = scope.clone();
+                async move { Ok(scope.dispose().await?) }.boxed()
+            };
+            (Box::new(cleanup), child)
+        })
     }
 
     /// Cancelled when disposal starts. Long operations select on it.
@@ -124,7 +125,8 @@ impl Scope {
         &self.0.token
     }
 
-    /// Registers an async cleanup.
+    /// Registers an async cleanup. It is called again if it failed, so it should go on from where
+    /// it stopped.
     pub fn defer<F, Fut>(
         &self,
         label: impl Into<String>,
@@ -134,84 +136,136 @@ impl Scope {
         F: FnMut() -> Fut + Send + 'static,
         Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
+        self.register(label.into(), |effect| (Box::new(move || cleanup().boxed()), effect.clone()))
+    }
+
+    /// Spawns a task that is cancelled through its token and joined when the scope is disposed.
+    ///
+    /// A task that ended well by itself leaves the scope. The error or panic of one that did not is
+    /// reported by the disposal, once: there is nothing left to run again.
+    pub fn spawn<F, Fut>(&self, label: impl Into<String>, task: F) -> Result<Effect, ScopeClosed>
+    where
+        F: FnOnce(CancellationToken) -> Fut + Send + 'static,
+        Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        let stop = self.0.token.child_token();
+        self.register(label.into(), |effect| {
+            let (token, own) = (stop.clone(), effect.clone());
+            let mut handle = Some(tokio::spawn(async move {
+                task(token).await?;
+                own.dismiss();
+                Ok(())
+            }));
+            let cleanup = move || {
+                stop.cancel();
+                let handle = handle.take();
+                async move { if let Some(handle) = handle { handle.await? } else { Ok(()) } }
+                    .boxed()
+            };
+            (Box::new(cleanup), effect.clone())
+        })
+    }
+
+    /// Adds what `make` returns, in one step: nobody can dispose the scope in between.
+    fn register<T>(
+        &self,
+        label: String,
+        make: impl FnOnce(&Effect) -> (Cleanup, T),
+    ) -> Result<T, ScopeClosed> {
         let mut state = lock(&self.0.state);
         if state.closing {
             return Err(ScopeClosed(self.0.label.clone()));
         }
         let id = state.next;
         state.next += 1;
-        let job = Job {
-            label: label.into(),
-            cleanup: Mutex::new(Some(Box::new(move || cleanup().boxed()))),
-            done: watch::Sender::new(None),
-        };
-        state.jobs.insert(id, Arc::new(job));
-        Ok(Effect { scope: Arc::downgrade(&self.0), id })
+        let effect = Effect { scope: Arc::downgrade(&self.0), id };
+        let (cleanup, made) = make(&effect);
+        state.jobs.insert(id, Arc::new(Job::new(label, effect, cleanup)));
+        Ok(made)
     }
 
-    /// Spawns a task that is cancelled through its token and joined when the scope is disposed.
-    pub fn spawn<F, Fut>(&self, label: impl Into<String>, task: F) -> Result<Effect, ScopeClosed>
-    where
-        F: FnOnce(CancellationToken) -> Fut + Send + 'static,
-        Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
-    {
-        let token = self.0.token.child_token();
-        let slot = Arc::new(Mutex::new(None::<tokio::task::JoinHandle<anyhow::Result<()>>>));
-        let filled = Arc::clone(&slot);
-        let stop = token.clone();
-        let effect = self.defer(label, move || {
-            stop.cancel();
-            let handle = lock(&filled).take();
-            async move {
-                match handle {
-                    Some(handle) => handle.await?,
-                    None => Ok(()),
-                }
-            }
-        })?;
-        *lock(&slot) = Some(tokio::spawn(task(token)));
-        Ok(effect)
-    }
-
-    /// Labels of the cleanups that have not finished, newest first. Diagnoses a stuck shutdown.
+    /// Labels of the cleanups that have not succeeded yet, newest first. Diagnoses a stuck shutdown.
     pub fn pending(&self) -> Vec<String> {
         lock(&self.0.state).jobs.values().rev().map(|job| job.label.clone()).collect()
     }
 
     /// Cancels the token, then runs and awaits all cleanups, newest first.
+    ///
+    /// Joins a disposal in progress. After one that failed, the next call tries again what is left.
     pub async fn dispose(&self) -> Result<(), Arc<DisposeError>> {
-        let mut outcome = self.0.outcome.subscribe();
-        if !std::mem::replace(&mut lock(&self.0.state).closing, true) {
-            self.0.token.cancel();
-            tokio::spawn(Arc::clone(&self.0).unwind());
-        }
-        let outcome = outcome.wait_for(Option::is_some).await;
-        // The sender lives in `self`, so waiting cannot fail.
-        outcome.ok().and_then(|it| it.clone()).unwrap_or(Ok(()))
+        let mut run = {
+            let mut state = lock(&self.0.state);
+            state.closing = true;
+            if let Some(run) = &state.run {
+                run.clone()
+            } else {
+                let (publish, run) = watch::channel(None);
+                state.run = Some(run.clone());
+                tokio::spawn(Arc::clone(&self.0).unwind(publish));
+                run
+            }
+        };
+        let outcome = run.wait_for(Option::is_some).await.map(|outcome| outcome.clone());
+        outcome.ok().flatten().unwrap_or_else(|| {
+            let failures = vec![("disposal".to_owned(), Arc::new(job::stopped()))];
+            Err(Arc::new(DisposeError { scope: self.0.label.clone(), failures }))
+        })
     }
 }
 
 impl Inner {
-    async fn unwind(self: Arc<Self>) {
+    async fn unwind(self: Arc<Self>, publish: watch::Sender<Option<Outcome>>) {
+        self.token.cancel();
         let mut failures = Vec::new();
+        let mut done_down_to = u64::MAX;
         loop {
-            let newest =
-                lock(&self.state).jobs.last_key_value().map(|(&id, job)| (id, Arc::clone(job)));
+            let newest = lock(&self.state)
+                .jobs
+                .range(..done_down_to)
+                .next_back()
+                .map(|(&id, job)| (id, Arc::clone(job)));
             let Some((id, job)) = newest else { break };
+            done_down_to = id;
             if let Err(cause) = job.run().await {
                 failures.push((job.label.clone(), cause));
             }
-            lock(&self.state).jobs.remove(&id);
         }
         let outcome = if failures.is_empty() {
-            if let Some(effect) = &self.in_parent {
-                effect.dismiss();
-            }
             Ok(())
         } else {
             Err(Arc::new(DisposeError { scope: self.label.clone(), failures }))
         };
-        self.outcome.send_replace(Some(outcome));
+        let empty = {
+            let mut state = lock(&self.state);
+            state.run = None;
+            state.jobs.is_empty()
+        };
+        if empty {
+            self.leave_parent();
+        }
+        // Last: whoever hears of a failure may dispose again at once.
+        publish.send_replace(Some(outcome));
+    }
+
+    fn remove(&self, id: u64) {
+        let (job, empty) = {
+            let mut state = lock(&self.state);
+            let job = state.jobs.remove(&id);
+            // A disposal in progress leaves the parent by itself, when it has seen every cleanup.
+            let empty = state.closing && state.run.is_none() && state.jobs.is_empty();
+            (job, empty)
+        };
+        // Outside the lock: dropping a cleanup may drop other scopes.
+        drop(job);
+        if empty {
+            self.leave_parent();
+        }
+    }
+
+    fn leave_parent(&self) {
+        if let Some(effect) = &self.in_parent {
+            effect.dismiss();
+        }
     }
 }
 
@@ -225,39 +279,21 @@ impl Drop for Inner {
 }
 
 impl Effect {
-    /// Removes the cleanup without running it, because the effect is already undone.
+    /// Removes the cleanup without running it, because the effect is already undone. A run in
+    /// progress goes on.
     pub fn dismiss(&self) {
         if let Some(scope) = self.scope.upgrade() {
-            lock(&scope.state).jobs.remove(&self.id);
+            scope.remove(self.id);
         }
     }
 
-    /// Runs the cleanup now, or joins the run already in progress.
+    /// Runs the cleanup now, or joins the run already in progress. `Ok` if it is already undone.
     ///
-    /// On failure the cleanup stays registered so that disposal reports it too.
+    /// On failure the cleanup stays registered: a later `undo` or the disposal runs it again.
     pub async fn undo(&self) -> Result<(), Arc<anyhow::Error>> {
         let Some(scope) = self.scope.upgrade() else { return Ok(()) };
         let Some(job) = lock(&scope.state).jobs.get(&self.id).cloned() else { return Ok(()) };
-        job.run().await?;
-        lock(&scope.state).jobs.remove(&self.id);
-        Ok(())
-    }
-}
-
-impl Job {
-    async fn run(self: &Arc<Self>) -> Result<(), Arc<anyhow::Error>> {
-        let mut done = self.done.subscribe();
-        if let Some(mut cleanup) = lock(&self.cleanup).take() {
-            let job = Arc::clone(self);
-            tokio::spawn(async move {
-                let result = AssertUnwindSafe(async { cleanup().await }).catch_unwind().await;
-                let result = result.unwrap_or_else(|_| Err(anyhow::anyhow!("cleanup panicked")));
-                job.done.send_replace(Some(result.map_err(Arc::new)));
-            });
-        }
-        let result = done.wait_for(Option::is_some).await;
-        // The sender lives in `self`, so waiting cannot fail.
-        result.ok().and_then(|it| it.clone()).unwrap_or(Ok(()))
+        job.run().await
     }
 }
 

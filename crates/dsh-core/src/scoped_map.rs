@@ -1,17 +1,19 @@
 //! A registry whose entries live exactly as long as the scope that contributed them.
+//!
+//! Guarantees: entries are listed in the order of their registration; a name is taken until its
+//! entry is gone; an entry is visible exactly while its scope holds the cleanup that removes it.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::scope::{Effect, Scope, ScopeClosed};
 
 /// Name → value registry with scoped contributions.
 pub struct ScopedMap<V> {
     what: &'static str,
-    entries: Arc<Mutex<BTreeMap<String, V>>>,
+    entries: Entries<V>,
 }
+
+type Entries<V> = Arc<Mutex<Vec<(String, V)>>>;
 
 /// Why a contribution was refused.
 #[derive(Debug, thiserror::Error)]
@@ -35,43 +37,53 @@ impl<V: Clone + Send + 'static> ScopedMap<V> {
         Self { what, entries: Arc::default() }
     }
 
-    /// Adds an entry that disappears when `scope` is disposed.
+    /// Adds an entry that disappears when `scope` is disposed, or when the effect is undone.
     pub fn contribute(
         &self,
         scope: &Scope,
         name: &str,
         value: V,
     ) -> Result<Effect, ContributeError> {
-        {
-            let mut entries = self.lock();
-            if entries.contains_key(name) {
-                return Err(ContributeError::Duplicate { what: self.what, name: name.to_owned() });
-            }
-            entries.insert(name.to_owned(), value);
-        }
-        let entries = Arc::clone(&self.entries);
+        let shared = Arc::clone(&self.entries);
         let key = name.to_owned();
-        let undo = move || {
-            entries.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        let remove = move || {
+            let gone = take(&mut lock(&shared), &key);
+            // Outside the lock: the value's own drop may look into the registry.
+            drop(gone);
             async { Ok(()) }
         };
-        scope.defer(format!("{} `{name}`", self.what), undo).map_err(|closed| {
-            self.lock().remove(name);
-            closed.into()
-        })
+        // Held over both steps: a disposal in between waits here until there is something to remove.
+        let mut entries = lock(&self.entries);
+        if entries.iter().any(|(taken, _)| taken == name) {
+            return Err(ContributeError::Duplicate { what: self.what, name: name.to_owned() });
+        }
+        let effect = scope.defer(format!("{} `{name}`", self.what), remove)?;
+        entries.push((name.to_owned(), value));
+        Ok(effect)
     }
 
     /// Looks an entry up.
     pub fn get(&self, name: &str) -> Option<V> {
-        self.lock().get(name).cloned()
+        let entries = lock(&self.entries);
+        entries.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
     }
 
-    /// Registered names, sorted.
+    /// Registered names, in order of registration.
     pub fn names(&self) -> Vec<String> {
-        self.lock().keys().cloned().collect()
+        lock(&self.entries).iter().map(|(name, _)| name.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, V>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Registered values, in order of registration.
+    pub fn values(&self) -> Vec<V> {
+        lock(&self.entries).iter().map(|(_, value)| value.clone()).collect()
     }
+}
+
+fn take<V>(entries: &mut Vec<(String, V)>, name: &str) -> Option<(String, V)> {
+    let position = entries.iter().position(|(key, _)| key == name)?;
+    Some(entries.remove(position))
+}
+
+fn lock<V>(entries: &Mutex<Vec<(String, V)>>) -> MutexGuard<'_, Vec<(String, V)>> {
+    entries.lock().unwrap_or_else(PoisonError::into_inner)
 }
