@@ -1,1 +1,149 @@
-//! mcp
+//! Serves `ctx.tools` to any MCP client over a pair of streams.
+//!
+//! Guarantees:
+//! - one connection is one agent: its end, whatever the reason, cancels the calls that still run
+//!   and disposes the agent, and [`McpServer::serve`] returns only when that is over;
+//! - calls run side by side: a long one blocks no other;
+//! - the text of a result is the tool's own, bounded by the tool; nothing is added to it but
+//!   notices, each as a block of its own;
+//! - nothing but the protocol is written to the output.
+//!
+//! Reading order: [`McpServer::serve`] → `connection` → `handler` → `progress`, `roots`, `schema`.
+
+mod connection;
+mod handler;
+mod input;
+mod progress;
+mod roots;
+mod schema;
+
+use std::{path::PathBuf, sync::Arc};
+
+use agents::{AgentRegistry, Agents};
+use anyhow::Context as _;
+use dsh_core::{Ctx, Deps, Plugin, Provided, Service, async_trait, register_plugin};
+use rmcp::service::{ServerInitializeError, serve_server_with_ct};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use system_prompt::{PromptRegistry, Section, SystemPrompt};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+use tools::{ToolRegistry, Tools};
+
+use crate::{connection::Connection, handler::Handler, input::Watched};
+
+/// Service key of the server.
+pub struct Mcp;
+
+impl Service for Mcp {
+    type Api = McpServer;
+    const NAME: &'static str = "mcp";
+}
+
+/// Row `mcp`: the front end that talks MCP.
+pub struct McpPlugin;
+
+register_plugin!(McpPlugin);
+
+/// Configuration of the row.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Config {
+    /// Send `outputSchema` and `structuredContent` too. Many clients show the model only one of
+    /// text and structure.
+    pub structured_content: bool,
+}
+
+/// What a client's model should know besides the tools' own guidance.
+const NO_ONE_SHOT_TOOLS: &str = "This server mounts no one-shot shell, file or edit tools: what \
+the guidance above says of them refers to tools that you may have from elsewhere. A notice about \
+work that finished in the background is added to the result of your next tool call, as a block of \
+its own.";
+
+#[async_trait]
+impl Plugin for McpPlugin {
+    const NAME: &'static str = "mcp";
+    type Config = Config;
+    type Inject = (Tools, Agents, SystemPrompt);
+    type Provide = Mcp;
+
+    async fn setup(
+        ctx: &Ctx,
+        (tools, agents, prompt): Deps<Self>,
+        config: Self::Config,
+    ) -> anyhow::Result<Provided<Self>> {
+        let section =
+            Section { name: "host:mcp".to_owned(), order: 200, text: NO_ONE_SHOT_TOOLS.to_owned() };
+        prompt.contribute(ctx.scope(), section)?;
+        Ok(Arc::new(McpServer { tools, agents, prompt, structured: config.structured_content }))
+    }
+}
+
+/// Serves connections.
+pub struct McpServer {
+    tools: Arc<ToolRegistry>,
+    agents: Arc<AgentRegistry>,
+    prompt: Arc<PromptRegistry>,
+    structured: bool,
+}
+
+impl McpServer {
+    /// Serves one client until it ends its input, goes away, or `stop` is cancelled; then ends its
+    /// agent and everything the agent owns, and returns.
+    ///
+    /// `workspace_root` (absolute) is the agent's unless the client offers roots: then it is the
+    /// first of them.
+    ///
+    /// # Errors
+    /// The client's first message is not one of MCP's, or something of the agent could not be
+    /// ended. A client that goes away is no error.
+    pub async fn serve<R, W>(
+        &self,
+        input: R,
+        output: W,
+        workspace_root: PathBuf,
+        stop: CancellationToken,
+    ) -> anyhow::Result<()>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        // rmcp answers what is in flight before it tells anybody that the input has ended; calls
+        // must hear of it at once, since a dead client's `sleep` would hold everything up.
+        let gone = stop.child_token();
+        let connection = Arc::new(Connection::new(
+            Arc::clone(&self.agents),
+            workspace_root,
+            self.prompt.render(None),
+            gone.clone(),
+        ));
+        let handler =
+            Handler::new(Arc::clone(&self.tools), Arc::clone(&connection), self.structured);
+        let transport = (Watched::new(input, gone.clone()), output);
+        let protocol = CancellationToken::new();
+        let served = tokio::select! {
+            served = serve_server_with_ct(handler, transport, protocol.clone()) => served,
+            () = stop.cancelled() => return Ok(()),
+        };
+        let running = match served {
+            Ok(running) => running,
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(error).context("the client did not begin an MCP session"),
+        };
+        let waiting = running.waiting();
+        tokio::pin!(waiting);
+        let early = tokio::select! {
+            () = gone.cancelled() => None,
+            reason = &mut waiting => Some(reason),
+        };
+        gone.cancel();
+        let ended = connection.end().await;
+        if early.is_none() {
+            protocol.cancel();
+            if let Err(error) = waiting.await {
+                tracing::error!(%error, "the protocol task failed");
+            }
+        }
+        ended
+    }
+}

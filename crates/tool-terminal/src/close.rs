@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tools::{
-    CallIntent, Content, ResultIntent, Tool, ToolCall, ToolError, ToolKind, ToolOutput, ToolResult,
-    ToolSpec,
+    CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
+    ToolOutput, ToolResult, ToolSpec, parameters_of,
 };
 
 use crate::{
@@ -49,14 +49,14 @@ pub(crate) struct Close {
 }
 
 impl Close {
-    pub(crate) fn new(host: Host) -> Self {
+    pub(crate) fn new(host: Host) -> Result<Self, DialectError> {
         let spec = ToolSpec {
             name: "terminal_close".to_owned(),
             description: DESCRIPTION.to_owned(),
-            parameters: schema::parameters::<Args>(),
+            parameters: parameters_of::<Args>()?,
             output: schema::close(),
         };
-        Self { host, spec }
+        Ok(Self { host, spec })
     }
 }
 

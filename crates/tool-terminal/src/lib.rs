@@ -27,7 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use system_prompt::{Section, SystemPrompt};
 use terminal::{TerminalRegistry, Terminals};
-use tools::{Content, ContentBlock, Tool, Tools};
+use tools::{Content, ContentBlock, DialectError, Tool, Tools};
 
 use crate::text::Keep;
 
@@ -88,7 +88,7 @@ impl Plugin for ToolTerminal {
         (terminals, tools, prompt): Deps<Self>,
         config: Self::Config,
     ) -> anyhow::Result<Provided<Self>> {
-        for tool in six(&terminals, &config) {
+        for tool in six(&terminals, &config)? {
             tools.register(ctx.scope(), tool)?;
         }
         let section =
@@ -99,21 +99,27 @@ impl Plugin for ToolTerminal {
 }
 
 /// The tools over a session service, in the order of their use.
-pub fn six(terminals: &Arc<TerminalRegistry>, config: &Config) -> [Arc<dyn Tool>; 6] {
+///
+/// # Errors
+/// An argument type cannot be said in the dialect of parameter schemas, which is a bug.
+pub fn six(
+    terminals: &Arc<TerminalRegistry>,
+    config: &Config,
+) -> Result<[Arc<dyn Tool>; 6], DialectError> {
     let host = Host {
         terminals: Arc::clone(terminals),
         report_state: config.report_state,
         background: config.enable_run_in_background,
         cap: usize::try_from(config.max_result_bytes).unwrap_or(usize::MAX),
     };
-    [
-        Arc::new(open::Open::new(host.clone())),
-        Arc::new(send::Send::new(host.clone())),
-        Arc::new(read::Read::new(host.clone())),
-        Arc::new(signal::Signal::new(host.clone())),
-        Arc::new(close::Close::new(host.clone())),
-        Arc::new(list::List::new(host)),
-    ]
+    Ok([
+        Arc::new(open::Open::new(host.clone())?),
+        Arc::new(send::Send::new(host.clone())?),
+        Arc::new(read::Read::new(host.clone())?),
+        Arc::new(signal::Signal::new(host.clone())?),
+        Arc::new(close::Close::new(host.clone())?),
+        Arc::new(list::List::new(host)?),
+    ])
 }
 
 /// What every tool has at hand.

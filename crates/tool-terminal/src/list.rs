@@ -4,8 +4,8 @@ use dsh_core::async_trait;
 use schemars::JsonSchema;
 use serde_json::Value;
 use tools::{
-    CallIntent, Content, ResultIntent, Tool, ToolCall, ToolError, ToolKind, ToolOutput, ToolResult,
-    ToolSpec,
+    CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
+    ToolOutput, ToolResult, ToolSpec, parameters_of,
 };
 
 use crate::{
@@ -29,14 +29,14 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) fn new(host: Host) -> Self {
+    pub(crate) fn new(host: Host) -> Result<Self, DialectError> {
         let spec = ToolSpec {
             name: "terminal_list".to_owned(),
             description: DESCRIPTION.to_owned(),
-            parameters: schema::parameters::<Args>(),
+            parameters: parameters_of::<Args>()?,
             output: schema::list(),
         };
-        Self { host, spec }
+        Ok(Self { host, spec })
     }
 }
 

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use terminal::SpawnRequest;
 use tools::{
-    CallIntent, Content, ResultIntent, Tool, ToolCall, ToolError, ToolKind, ToolOutput, ToolResult,
-    ToolSpec,
+    CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
+    ToolOutput, ToolResult, ToolSpec, parameters_of,
 };
 
 use crate::{
@@ -41,14 +41,14 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    pub(crate) fn new(host: Host) -> Self {
+    pub(crate) fn new(host: Host) -> Result<Self, DialectError> {
         let spec = ToolSpec {
             name: "terminal_open".to_owned(),
             description: DESCRIPTION.to_owned(),
-            parameters: schema::parameters::<Args>(),
+            parameters: parameters_of::<Args>()?,
             output: schema::open(),
         };
-        Self { host, spec }
+        Ok(Self { host, spec })
     }
 }
 

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Number, Value};
 use terminal::ReadRequest;
 use tools::{
-    CallIntent, Content, ResultIntent, Tool, ToolCall, ToolError, ToolKind, ToolOutput, ToolResult,
-    ToolSpec,
+    CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
+    ToolOutput, ToolResult, ToolSpec, parameters_of,
 };
 
 use crate::{
@@ -41,14 +41,14 @@ pub(crate) struct Read {
 }
 
 impl Read {
-    pub(crate) fn new(host: Host) -> Self {
+    pub(crate) fn new(host: Host) -> Result<Self, DialectError> {
         let spec = ToolSpec {
             name: "terminal_read".to_owned(),
             description: DESCRIPTION.to_owned(),
-            parameters: schema::parameters::<Args>(),
+            parameters: parameters_of::<Args>()?,
             output: schema::read(host.report_state),
         };
-        Self { host, spec }
+        Ok(Self { host, spec })
     }
 }
 

@@ -1,49 +1,7 @@
-//! Schemas of the tools: parameters from the argument types, reduced to the small dialect that
-//! models know; outputs by hand, since they are the wire's to the letter.
+//! Output schemas of the tools, by hand, since they are the wire's to the letter. Parameter schemas
+//! come from the argument types, in the small dialect that models know.
 
-use schemars::{JsonSchema, generate::SchemaSettings};
-use serde_json::{Map, Value, json};
-
-/// The parameter schema of an argument type: `type, properties, required, description, enum,
-/// items` and nothing else. An optional parameter is one that is not required.
-pub(crate) fn parameters<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|it| {
-        it.inline_subschemas = true;
-        it.meta_schema = None;
-    });
-    let mut root = reduce(settings.into_generator().into_root_schema_for::<T>().as_value());
-    if let Value::Object(root) = &mut root {
-        // What the type says of itself is no text for the model.
-        root.remove("description");
-        root.entry("properties").or_insert_with(|| json!({}));
-    }
-    root
-}
-
-fn reduce(schema: &Value) -> Value {
-    let Value::Object(schema) = schema else { return json!({}) };
-    let mut out = Map::new();
-    for key in ["type", "description", "enum", "items", "properties", "required"] {
-        let Some(value) = schema.get(key) else { continue };
-        let value = match (key, value) {
-            ("type", Value::Array(types)) => {
-                types.iter().find(|it| *it != "null").cloned().unwrap_or(Value::Null)
-            }
-            ("description", Value::String(text)) => one_paragraph(text).into(),
-            ("items", items) => reduce(items),
-            ("properties", Value::Object(properties)) => {
-                properties.iter().map(|(name, it)| (name.clone(), reduce(it))).collect()
-            }
-            (_, value) => value.clone(),
-        };
-        out.insert(key.to_owned(), value);
-    }
-    Value::Object(out)
-}
-
-fn one_paragraph(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
+use serde_json::{Value, json};
 
 /// A closed object.
 fn object(properties: Value, required: &[&str]) -> Value {
@@ -109,10 +67,8 @@ pub(crate) fn send(report_state: bool) -> Value {
         );
         properties["repaired"] = json!({ "type": "array", "items": { "type": "string" } });
     }
-    let foreground = object(
-        properties,
-        &["kind", "viewport", "waitReason", "sessionStatus", "truncated"],
-    );
+    let foreground =
+        object(properties, &["kind", "viewport", "waitReason", "sessionStatus", "truncated"]);
     let background = object(
         json!({
             "kind": { "type": "string", "const": "background" },

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use terminal::{OutputSubscription, SendOperation, SendOutcome, SendRequest, TerminalError};
 use tools::{
-    CallIntent, Content, ResultIntent, Tool, ToolCall, ToolError, ToolKind, ToolOutput, ToolResult,
-    ToolSpec,
+    CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
+    ToolOutput, ToolResult, ToolSpec, parameters_of,
 };
 
 use crate::{
@@ -62,8 +62,8 @@ pub(crate) struct Send {
 }
 
 impl Send {
-    pub(crate) fn new(host: Host) -> Self {
-        let mut parameters = schema::parameters::<Args>();
+    pub(crate) fn new(host: Host) -> Result<Self, DialectError> {
+        let mut parameters = parameters_of::<Args>()?;
         let mut description = DESCRIPTION.to_owned();
         if host.report_state {
             description.push_str(STATE_DESCRIPTION);
@@ -79,7 +79,7 @@ impl Send {
             parameters,
             output: schema::send(host.report_state),
         };
-        Self { host, spec, typed: Typed::default() }
+        Ok(Self { host, spec, typed: Typed::default() })
     }
 }
 
@@ -110,11 +110,8 @@ impl Tool for Send {
             // The call's own token reaches the operation in `settled`, where its reason is kept.
             cancel: Cancel::new(),
         };
-        let operation = self
-            .host
-            .terminals
-            .start_send(owner, &args.session_id, request)
-            .map_err(refused)?;
+        let operation =
+            self.host.terminals.start_send(owner, &args.session_id, request).map_err(refused)?;
         let outcome = settled(&operation, &call).await.map_err(refused)?;
         let asks_unseen = outcome.state.as_ref().is_some_and(|it| !it.echo);
         self.typed.note(&args.session_id, &args.text, outcome.echoed, asks_unseen);

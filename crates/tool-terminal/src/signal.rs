@@ -10,8 +10,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tools::{
-    CallIntent, Content, ResultIntent, Tool, ToolCall, ToolError, ToolKind, ToolOutput, ToolResult,
-    ToolSpec,
+    CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
+    ToolOutput, ToolResult, ToolSpec, parameters_of,
 };
 
 use crate::{
@@ -60,14 +60,14 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    pub(crate) fn new(host: Host) -> Self {
+    pub(crate) fn new(host: Host) -> Result<Self, DialectError> {
         let spec = ToolSpec {
             name: "terminal_signal".to_owned(),
             description: DESCRIPTION.to_owned(),
-            parameters: schema::parameters::<Args>(),
+            parameters: parameters_of::<Args>()?,
             output: schema::signal(),
         };
-        Self { host, spec, delivered: Mutex::default() }
+        Ok(Self { host, spec, delivered: Mutex::default() })
     }
 
     fn remember(&self, group: i32, signal: terminal::Signal) {
@@ -103,10 +103,8 @@ impl Tool for Signal {
 
     fn render(&self, value: &Value) -> String {
         typed(value, |it: &Delivered| {
-            let signal =
-                self.recall(it.target_pgid).map_or("the signal", terminal::Signal::name);
-            let text =
-                format!("delivered {signal} to foreground process group {}", it.target_pgid);
+            let signal = self.recall(it.target_pgid).map_or("the signal", terminal::Signal::name);
+            let text = format!("delivered {signal} to foreground process group {}", it.target_pgid);
             text::bound(Keep::Head, &text, self.host.cap)
         })
     }

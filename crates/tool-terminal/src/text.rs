@@ -171,9 +171,7 @@ fn status(status: &SessionStatus) -> String {
 }
 
 fn exit_line(command: &LastCommand) -> String {
-    command
-        .exit_code
-        .map_or_else(|| "[exit: unknown]".to_owned(), |code| format!("[exit: {code}]"))
+    command.exit_code.map_or_else(|| "[exit: unknown]".to_owned(), |code| format!("[exit: {code}]"))
 }
 
 /// What the terminal is doing; nothing where the session or wait line says it all.
@@ -183,8 +181,7 @@ fn state_line(state: &SendState, reason: WaitReason) -> Option<String> {
         Some(command) => format!("{what} ({command})"),
         None => what.to_owned(),
     };
-    let waits =
-        matches!(state.kind, StateKind::Line | StateKind::LineEditor | StateKind::Raw);
+    let waits = matches!(state.kind, StateKind::Line | StateKind::LineEditor | StateKind::Raw);
     let what = match state.kind {
         StateKind::Prompt | StateKind::Exited => return None,
         _ if state.busy == Some(Busy::Stopped) => named("stopped"),

@@ -125,7 +125,8 @@ fn whole_texts() {
             ),
         ),
     ];
-    let shown: Vec<String> = texts.iter().map(|(what, text)| format!("== {what}\n{text}")).collect();
+    let shown: Vec<String> =
+        texts.iter().map(|(what, text)| format!("== {what}\n{text}")).collect();
     insta::assert_snapshot!(shown.join("\n\n"));
 }
 
@@ -176,9 +177,13 @@ fn state_lines() {
             ),
             ("[state: inside vim, not visible]", idle, state(Relay)),
             ("[state: stopped (vim)]", idle, with(Running, |it| it.busy = Some(Busy::Stopped))),
-            ("[state: still running (a\\nb)]", idle, with(Running, |it| {
-                it.foreground = Some(Foreground { pid: 1, command: "a\nb".to_owned() });
-            })),
+            (
+                "[state: still running (a\\nb)]",
+                idle,
+                with(Running, |it| {
+                    it.foreground = Some(Foreground { pid: 1, command: "a\nb".to_owned() });
+                }),
+            ),
         ]
     };
     for (line, reason, it) in cases {
