@@ -110,10 +110,11 @@ impl App {
         let services = Arc::clone(&self.services);
         let names = (step.entry.provide)();
         scope.defer("withdraw services", move || {
-            let mut services = services.write().unwrap_or_else(PoisonError::into_inner);
-            for name in &names {
-                services.remove(name);
-            }
+            let withdrawn: Vec<_> = {
+                let mut services = services.write().unwrap_or_else(PoisonError::into_inner);
+                names.iter().map(|name| services.remove(name)).collect()
+            };
+            drop(withdrawn);
             async { Ok(()) }
         })?;
         let ctx = Ctx {

@@ -107,7 +107,6 @@ mod tests {
 
     #[derive(Debug, Default, Deserialize)]
     #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
-    #[expect(dead_code, reason = "only the errors are read")]
     struct Inner {
         rows: u16,
         cols: u16,

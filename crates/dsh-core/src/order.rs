@@ -129,4 +129,41 @@ mod tests {
             assert_eq!((order, found), (expected, cycles), "{name}");
         }
     }
+    proptest::proptest! {
+        #[test]
+        fn whatever_the_edges(
+            nodes in 1_usize..8,
+            raw in proptest::collection::vec((0_usize..8, 0_usize..8, proptest::bool::ANY), 0..16),
+        ) {
+            let edges: Vec<Edge> = raw
+                .iter()
+                .map(|(consumer, provider, required)| edge(consumer % nodes, provider % nodes, *required))
+                .collect();
+            let (order, cycles) = order(nodes, &edges);
+            let at = |node: usize| order.iter().position(|it| *it == node);
+
+            let mut all: Vec<usize> = order.clone();
+            all.extend(cycles.iter().flatten().map(|it| it.consumer));
+            all.sort_unstable();
+            assert_eq!(all, (0..nodes).collect::<Vec<_>>(), "every node once");
+
+            for cycle in &cycles {
+                let next = cycle.iter().cycle().skip(1);
+                for (link, next) in cycle.iter().zip(next) {
+                    assert!(link.required && link.provider == next.consumer, "{cycle:?}");
+                }
+            }
+            for edge in edges.iter().filter(|edge| edge.required) {
+                if let (Some(consumer), Some(provider)) = (at(edge.consumer), at(edge.provider)) {
+                    assert!(provider < consumer, "{edge:?} in {order:?}");
+                }
+            }
+            // Without any cycle, optional edges count as much as required ones.
+            let hard: Vec<Edge> = edges.iter().map(|it| Edge { required: true, ..*it }).collect();
+            let (strict, cycles) = super::order(nodes, &hard);
+            if cycles.is_empty() {
+                assert_eq!(order, strict);
+            }
+        }
+    }
 }

@@ -58,6 +58,10 @@ pub(crate) fn parse(text: &str) -> Result<Node, Broken> {
             serde_saphyr::Error::MultipleDocuments { .. } => {
                 "a second YAML document starts here; keep one list in one file".to_owned()
             }
+            serde_saphyr::Error::DuplicateMappingKey { key, .. } => {
+                let key = key.as_deref().map_or_else(String::new, |key| format!(" `{key}`"));
+                format!("the key{key} is already there; keep one of the two")
+            }
             other => without_location(&other.to_string()).to_owned(),
         };
         Broken { message, at }
