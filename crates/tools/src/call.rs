@@ -55,6 +55,13 @@ pub enum ContentBlock {
     },
 }
 
+impl ContentBlock {
+    /// A text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorInfo {
@@ -74,6 +81,16 @@ pub struct ErrorCode {
 }
 
 impl ToolResult {
+    /// A failure, with the text the model reads.
+    pub fn failure(message: impl Into<String>, info: ErrorCode) -> Self {
+        let message = message.into();
+        Self {
+            content: vec![ContentBlock::text(format!("Error: {message}"))],
+            value: None,
+            error: Some(ErrorInfo { message, info }),
+        }
+    }
+
     /// The text of all blocks, joined by newlines.
     pub fn text(&self) -> String {
         let texts: Vec<&str> =

@@ -29,6 +29,8 @@ pub trait Tool: Send + Sync {
 
     /// Runs one call whose arguments fit the schema (absent and null optional ones alike are
     /// gone). It is always awaited to its end: on cancellation it must come to one by itself.
+    ///
+    /// It must not await the disposal of the calling agent or of its own plugin: both await it.
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolError>;
 
     /// The model text of a successful value. Pure.
@@ -49,7 +51,8 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// What of the arguments may be logged with the call.
+    /// What of the arguments may be logged with the call. They are as the caller wrote them: they
+    /// may be no object, miss required properties and hold undeclared ones.
     fn log_arguments(&self, arguments: &Value) -> Value {
         arguments.clone()
     }
@@ -78,4 +81,21 @@ pub struct ToolError {
     pub message: String,
     /// For programs.
     pub info: ErrorCode,
+    /// Arguments to log with the result, for a tool that held them back with the call.
+    pub log_arguments: Option<Value>,
+}
+
+impl ToolError {
+    /// An error of the kind `name` (such as `TerminalError`) with a stable `code`.
+    pub fn new(
+        name: impl Into<String>,
+        code: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            message: message.into(),
+            info: ErrorCode { name: name.into(), code: code.into() },
+            log_arguments: None,
+        }
+    }
 }

@@ -1,0 +1,110 @@
+//! Where logs are: the home folder, and names that are one path component each.
+//!
+//! The names are stable over releases: other programs and later hosts find logs by them.
+
+use std::{
+    env,
+    ffi::OsString,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use agents::Agent;
+use anyhow::Context as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
+/// Everything but letters, digits, `-`, `_` and `.`.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+/// Bytes of an encoded name, the hash apart.
+const MAX_NAME: usize = 64;
+
+/// The configured folder, else `DSH_HOME`, else `~/.dsh`; absolute.
+pub(crate) fn home(configured: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    let set = |name: &str| env::var_os(name).filter(|value: &OsString| !value.is_empty());
+    let home = match configured.or_else(|| set("DSH_HOME").map(PathBuf::from)) {
+        Some(home) => home,
+        None => Path::new(&set("HOME").context(
+            "no folder for session logs: set DSH_HOME or HOME, or `home` in the config of `session-log`",
+        )?)
+        .join(".dsh"),
+    };
+    std::path::absolute(&home)
+        .with_context(|| format!("folder for session logs {:?}", home.display().to_string()))
+}
+
+/// The folder of an agent's logs.
+pub(crate) fn folder(home: &Path, agent: &Agent) -> PathBuf {
+    let root = agent.workspace_root().as_os_str().as_bytes();
+    home.join("sessions").join(hashed(root)).join(agent_name(agent.id()))
+}
+
+/// The id itself where it is a harmless file name, else as [`hashed`].
+fn agent_name(id: &str) -> String {
+    let harmless = !id.starts_with('.')
+        && id.len() <= MAX_NAME
+        && percent_encode(id.as_bytes(), ESCAPED).eq([id].into_iter());
+    if harmless { id.to_owned() } else { hashed(id.as_bytes()) }
+}
+
+/// Percent-encoded, cut to its end, which tells paths apart best, plus a hash of the whole. Never
+/// a special or hidden name: it does not start with a dot.
+fn hashed(bytes: &[u8]) -> String {
+    let encoded = percent_encode(bytes, ESCAPED).to_string();
+    let mut start = encoded.len().saturating_sub(MAX_NAME);
+    // Not inside of a `%2F`.
+    if start > 0 {
+        for back in 1..=2 {
+            if encoded.as_bytes().get(start - back) == Some(&b'%') {
+                start += 3 - back;
+                break;
+            }
+        }
+    }
+    let name = encoded.get(start..).unwrap_or_default().trim_start_matches('.');
+    format!("{name}-{:016x}", fnv1a(bytes))
+}
+
+/// FNV-1a, 64 bits: fixed for ever, unlike the hashers of the standard library.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_one_component_and_never_change() {
+        let table = [
+            ("main", "main"),
+            ("a-b_c.d", "a-b_c.d"),
+            ("..", "-08328707b4eb6e38"),
+            (".x", "x-0887ed0ac4ac17e5"),
+            ("a/b", "a%2Fb-e5a3b4190c0d4d06"),
+            ("a%2Fb", "a%252Fb-4e8dc3eb31b9fd3c"),
+            ("é", "%C3%A9-082f3907b4e8a8e3"),
+        ];
+        for (id, name) in table {
+            assert_eq!(agent_name(id), name, "{id}");
+        }
+        assert_eq!(hashed(b"/home/u/p"), "%2Fhome%2Fu%2Fp-b98a2bb4ac0d2d0f");
+    }
+
+    #[test]
+    fn long_names_are_cut_between_escapes() {
+        for pad in 0..4 {
+            let path = format!("{}{}", "x".repeat(pad), "/é".repeat(40));
+            let name = hashed(path.as_bytes());
+            let (shown, hash) = name.rsplit_once('-').unwrap();
+            assert!(shown.len() <= MAX_NAME && shown.len() > MAX_NAME - 3, "{name}");
+            assert_eq!(hash.len(), 16);
+            let decoded: Vec<u8> = percent_encoding::percent_decode_str(shown).collect();
+            assert!(path.as_bytes().ends_with(&decoded), "{name}");
+        }
+        let long = "a".repeat(300);
+        assert_eq!(agent_name(&long).len(), MAX_NAME + 17);
+        assert_ne!(agent_name(&long), agent_name(&"a".repeat(301)));
+    }
+}
