@@ -60,8 +60,9 @@ fn hashed(bytes: &[u8]) -> String {
             }
         }
     }
-    let name = encoded.get(start..).unwrap_or_default().trim_start_matches('.');
-    format!("{name}-{:016x}", fnv1a(bytes))
+    let name = encoded.get(start..).unwrap_or_default();
+    let (dot, name) = name.strip_prefix('.').map_or(("", name), |rest| ("%2E", rest));
+    format!("{dot}{name}-{:016x}", fnv1a(bytes))
 }
 
 /// FNV-1a, 64 bits: fixed for ever, unlike the hashers of the standard library.
@@ -80,16 +81,16 @@ mod tests {
         let table = [
             ("main", "main"),
             ("a-b_c.d", "a-b_c.d"),
-            ("..", "-08328707b4eb6e38"),
-            (".x", "x-0887ed0ac4ac17e5"),
-            ("a/b", "a%2Fb-e5a3b4190c0d4d06"),
-            ("a%2Fb", "a%252Fb-4e8dc3eb31b9fd3c"),
-            ("é", "%C3%A9-082f3907b4e8a8e3"),
+            ("..", "%2E.-07da1a07b4a03f2d"),
+            (".x", "%2Ex-07da4407b4a0868b"),
+            ("a/b", "a%2Fb-e620c3190468cf61"),
+            ("a%2Fb", "a%252Fb-f09212efbcdd6ebf"),
+            ("é", "%C3%A9-0ac21707b7181e01"),
         ];
         for (id, name) in table {
             assert_eq!(agent_name(id), name, "{id}");
         }
-        assert_eq!(hashed(b"/home/u/p"), "%2Fhome%2Fu%2Fp-b98a2bb4ac0d2d0f");
+        assert_eq!(hashed(b"/home/u/p"), "%2Fhome%2Fu%2Fp-7ca9541b13084e72");
     }
 
     #[test]
