@@ -25,7 +25,7 @@ use crate::{
     opening::{CallerGuard, Setup},
     outcome::{ReadPage, SessionStatus},
     session::Session,
-    table::{Admission, Owner, Selection, Table},
+    table::{Admission, Selection, Table},
 };
 
 /// The session service.
@@ -204,7 +204,7 @@ impl TerminalRegistry {
     /// Ties the owner's disposal to its sessions. False when its scope is already closing.
     fn adopt(&self, owner: &Arc<Agent>) -> bool {
         let (table, id) = (Arc::clone(&self.table), owner.id().to_owned());
-        let which = Selection::Owner(Owner::of(owner));
+        let which = Selection::Owner(owner.instance());
         let adopted = owner.scope().defer("terminal sessions", move || {
             let gone = TerminalError::OwnerNotLive { owner: id.clone() };
             let end = dispose(Arc::clone(&table), which.clone(), gone);

@@ -95,7 +95,10 @@ impl Session {
         }
         self.require_running()?;
         let reserved = self.reserve()?;
-        let operation = self.live.start_send(request)?;
+        let start = AssertUnwindSafe(|| self.live.start_send(request));
+        let started = std::panic::catch_unwind(start);
+        let operation =
+            started.unwrap_or_else(|panic| Err(panicked("writing to", &self.id, &*panic)))?;
         reserved.fill(Arc::clone(&operation));
         Ok(operation)
     }
@@ -190,18 +193,17 @@ pub(crate) async fn contain<T>(
     id: &SessionId,
     work: impl Future<Output = Result<T, TerminalError>>,
 ) -> Result<T, TerminalError> {
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
-        let message = panic_message(panic.as_ref());
-        Err(TerminalError::Backend(format!("the backend panicked while {doing} {id}: {message}")))
-    })
+    let finished = AssertUnwindSafe(work).catch_unwind().await;
+    finished.unwrap_or_else(|panic| Err(panicked(doing, id, &*panic)))
 }
 
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    panic
+fn panicked(doing: &str, id: &SessionId, panic: &(dyn Any + Send)) -> TerminalError {
+    let message = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
+        .unwrap_or("no message");
+    TerminalError::Backend(format!("the backend panicked while {doing} {id}: {message}"))
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

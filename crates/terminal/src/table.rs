@@ -9,10 +9,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
-use agents::Agent;
+use agents::{Agent, AgentInstance};
 use dsh_core::Cancel;
 use tokio_util::sync::CancellationToken;
 
@@ -21,22 +21,6 @@ use crate::{
     error::TerminalError,
     session::{Session, lock},
 };
-
-/// Identity of an owner. The weak reference keeps its address from being reused.
-#[derive(Clone)]
-pub(crate) struct Owner(Weak<Agent>);
-
-impl Owner {
-    pub(crate) fn of(agent: &Arc<Agent>) -> Self {
-        Self(Arc::downgrade(agent))
-    }
-}
-
-impl PartialEq for Owner {
-    fn eq(&self, other: &Self) -> bool {
-        Weak::ptr_eq(&self.0, &other.0)
-    }
-}
 
 #[derive(Default)]
 pub(crate) struct Table {
@@ -53,13 +37,13 @@ struct State {
 
 /// An owner whose disposal will come here.
 struct OwnerRecord {
-    owner: Owner,
+    owner: AgentInstance,
     disposing: bool,
 }
 
 struct Member {
     id: SessionId,
-    owner: Owner,
+    owner: AgentInstance,
     backend: Arc<dyn TerminalBackend>,
     phase: Phase,
 }
@@ -115,7 +99,7 @@ pub(crate) struct Admitted {
 #[derive(Clone)]
 pub(crate) enum Selection {
     All,
-    Owner(Owner),
+    Owner(AgentInstance),
     Backend(Arc<dyn TerminalBackend>),
 }
 
@@ -138,7 +122,7 @@ impl Table {
 
     /// Admits a setup: all fences, then an id.
     pub(crate) fn admit(&self, admission: &Admission<'_>) -> Result<Admitted, TerminalError> {
-        let owner = Owner::of(admission.agent);
+        let owner = admission.agent.instance();
         let mut state = self.state();
         if state.disposing {
             return Err(TerminalError::ServiceDisposing);
@@ -153,7 +137,7 @@ impl Table {
         let adopted = known.unwrap_or_else(|| {
             let adopted = (admission.adopt)();
             if adopted {
-                state.owners.push(OwnerRecord { owner: owner.clone(), disposing: false });
+                state.owners.push(OwnerRecord { owner, disposing: false });
             }
             adopted
         });
@@ -239,7 +223,7 @@ impl Table {
 
     /// The session that `agent` may use under this id.
     pub(crate) fn find(&self, agent: &Arc<Agent>, id: &str) -> Result<Arc<Session>, TerminalError> {
-        let owner = Owner::of(agent);
+        let owner = agent.instance();
         let state = self.state();
         let found = state.members.values().find_map(|member| match &member.phase {
             Phase::Open(session) if member.id.as_str() == id => Some((member, session)),
@@ -258,12 +242,12 @@ impl Table {
 
     /// The published sessions of `agent`, by id.
     pub(crate) fn of_owner(&self, agent: &Arc<Agent>) -> Vec<Arc<Session>> {
-        self.open(&Selection::Owner(Owner::of(agent)))
+        self.open(&Selection::Owner(agent.instance()))
     }
 
     /// Whether `agent` has any member.
     pub(crate) fn is_active(&self, agent: &Arc<Agent>) -> bool {
-        let owner = Owner::of(agent);
+        let owner = agent.instance();
         self.state().members.values().any(|member| member.owner == owner)
     }
 
