@@ -197,7 +197,12 @@ fn state_lines() {
 
 #[test]
 fn what_gives_way_and_in_which_order() {
-    let value = full("0123456789", Some(3), state(StateKind::Raw), WaitReason::StdinRead);
+    let value = full(
+        "0123456789012345678901234567890123456789",
+        Some(3),
+        state(StateKind::Raw),
+        WaitReason::StdinRead,
+    );
     let whole = text::send(&value, WIDE);
     assert_eq!(text::send(&value, whole.len()), whole);
 
@@ -206,12 +211,14 @@ fn what_gives_way_and_in_which_order() {
     let wait = "[wait: stdin_read]";
     let stays = format!("[session: running]\n{TRUNCATED}");
     for (cap, expected) in [
-        (104, format!("56789\n{exit}\n{state}\n{wait}\n{stays}")),
-        (100, format!("9\n{exit}\n{state}\n{wait}\n{stays}")),
+        (105, format!("56789\n{exit}\n{state}\n{wait}\n{stays}")),
+        (101, format!("9\n{exit}\n{state}\n{wait}\n{stays}")),
+        (100, format!("{exit}\n{state}\n{wait}\n{stays}")),
         (99, format!("{exit}\n{state}\n{wait}\n{stays}")),
-        (98, format!("{exit}\n{state}\n{wait}\n{stays}")),
-        (97, format!("{exit}\n{wait}\n{stays}")),
-        (64, format!("{wait}\n{stays}")),
+        (98, format!("{exit}\n{wait}\n{stays}")),
+        (66, format!("{exit}\n{wait}\n{stays}")),
+        (65, format!("{wait}\n{stays}")),
+        (56, format!("{wait}\n{stays}")),
         (55, stays.clone()),
         (37, stays.clone()),
         (30, format!("[session: r\n{TRUNCATED}")),
