@@ -38,3 +38,20 @@ impl Cancel {
         self.token.cancelled()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn clones_share_the_first_reason() {
+        let (cancel, other) = (Cancel::new(), Cancel::new());
+        let clone = cancel.clone();
+        assert_eq!((cancel.is_cancelled(), cancel.reason()), (false, None));
+        clone.cancel("the user stopped it");
+        cancel.cancel("the host is stopping");
+        cancel.cancelled().await;
+        assert_eq!(cancel.reason(), Some("the user stopped it"));
+        assert!(!other.is_cancelled());
+    }
+}

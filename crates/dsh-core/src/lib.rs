@@ -4,7 +4,8 @@
 //! services it declares in [`Plugin::Provide`]. Everything it contributes along the way is tied
 //! to its [`Scope`] and is undone, in reverse order and awaited, when that scope is disposed.
 //!
-//! Reading order: [`service`] → [`scope`] → [`plugin`] → [`composition`] → [`plan`] → [`app`].
+//! Reading order: [`service`] → [`scope`] → [`plugin`] → [`composition`] → [`plan`] (and what it can
+//! find wrong: [`problem`]) → [`app`].
 //!
 //! A host goes from text to a running application in four steps: parse, layer, resolve, start.
 //!
@@ -74,29 +75,18 @@
 //! # anyhow::Ok(())
 //! ```
 
-pub mod cancel;
-
-pub mod service;
-
-pub mod scope;
-
-pub mod config;
-
-pub mod plugin;
-
-pub mod scoped_map;
-
-pub mod composition;
-
-mod yaml;
-
-mod order;
-
-pub mod problem;
-
-pub mod plan;
-
 pub mod app;
+pub mod cancel;
+pub mod composition;
+pub mod config;
+mod order;
+pub mod plan;
+pub mod plugin;
+pub mod problem;
+pub mod scope;
+pub mod scoped_map;
+pub mod service;
+mod yaml;
 
 pub use app::App;
 pub use async_trait::async_trait;

@@ -151,23 +151,22 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// What to do about it.
+    /// What to do about it, unless the message says so already.
     pub fn hint(&self) -> Option<String> {
+        if let Some(name) = self.similar() {
+            return Some(format!("did you mean `{name}`?"));
+        }
         Some(match self {
             Self::AmbiguousPlugin { .. } => "rename one of them and build again".to_owned(),
-            Self::Row { .. } => return None,
-            Self::RowKey { similar: Some(name), .. } => format!("did you mean `{name}`?"),
+            Self::Row { .. } | Self::Config { .. } => return None,
             Self::RowKey { .. } => {
                 "a row has `name`, `id`, `disabled` and `config`; settings of the plugin go into `config`"
                     .to_owned()
             }
             Self::Tag { .. } => "write the value itself".to_owned(),
-            Self::UnknownPlugin { similar: Some(name), .. } => format!("did you mean `{name}`?"),
             Self::UnknownPlugin { known, .. } => format!("known plugins: {}", known.join(", ")),
             Self::NotProvided { .. } => "remove the row or set `disabled: true` in it".to_owned(),
             Self::DuplicateRow { .. } => "give one of the two rows its own `id`".to_owned(),
-            Self::Config { similar: Some(name), .. } => format!("did you mean `{name}`?"),
-            Self::Config { .. } => return None,
             Self::Override { plugin, .. } => format!("add a row `- name: {plugin}`"),
             Self::DuplicateService { .. } => "disable one of the two rows".to_owned(),
             Self::MissingService { disabled: Some((row, place)), .. } => {
@@ -181,6 +180,15 @@ impl Fault {
                 "disable one of them, or use another provider of one of these services".to_owned()
             }
         })
+    }
+
+    /// The name that was probably meant.
+    fn similar(&self) -> Option<&str> {
+        match self {
+            Self::RowKey { similar, .. } | Self::UnknownPlugin { similar, .. } => *similar,
+            Self::Config { similar, .. } => similar.as_deref(),
+            _ => None,
+        }
     }
 }
 

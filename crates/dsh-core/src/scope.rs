@@ -149,12 +149,18 @@ impl Scope {
         Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         let stop = self.0.token.child_token();
-        self.register(label.into(), |effect| {
+        let label = label.into();
+        let name = label.clone();
+        self.register(label, |effect| {
             let (token, own) = (stop.clone(), effect.clone());
             let mut handle = Some(tokio::spawn(async move {
-                task(token).await?;
-                own.dismiss();
-                Ok(())
+                let outcome = task(token).await;
+                match &outcome {
+                    Ok(()) => own.dismiss(),
+                    // The report may be hours away.
+                    Err(error) => tracing::warn!(task = name, "task failed: {error:#}"),
+                }
+                outcome
             }));
             let cleanup = move || {
                 stop.cancel();
@@ -179,9 +185,9 @@ impl Scope {
         let id = state.next;
         state.next += 1;
         let effect = Effect { scope: Arc::downgrade(&self.0), id };
-        let (cleanup, made) = make(&effect);
+        let (cleanup, result) = make(&effect);
         state.jobs.insert(id, Arc::new(Job::new(label, effect, cleanup)));
-        Ok(made)
+        Ok(result)
     }
 
     /// Labels of the cleanups that have not succeeded yet, newest first. Diagnoses a stuck shutdown.

@@ -16,7 +16,8 @@ impl Plugin for Forgetful {
     type Inject = ();
     type Provide = Clock;
     async fn setup(_: &Ctx, (): Deps<Self>, _: NoConfig) -> anyhow::Result<Provided<Self>> {
-        Ok(())
+        let provided: Provided<Self> = ();
+        Ok(provided)
     }
 }
 

@@ -165,7 +165,7 @@ async fn a_failed_disposal_goes_on_and_is_tried_again_for_what_is_left() {
 #[tokio::test]
 async fn a_start_that_nobody_waits_for_any_more_can_be_undone() {
     let root = Scope::root("app");
-    let yaml = "- name: voices\n- name: trouble\n  config: { kind: hang }\n- name: audience\n";
+    let yaml = "- name: voices\n- name: trouble\n  config: { kind: hang }\n- name: voice\n";
     let mut start = Box::pin(App::start_in(root.clone(), plan(yaml)));
     assert!(futures_util::poll!(&mut start).is_pending());
     drop(start);

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, oneshot};
 
 /// A hang guard, not a measurement.
 async fn guarded<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), future).await.expect("hangs")
+    tokio::time::timeout(Duration::from_secs(30), future).await.unwrap()
 }
 
 #[tokio::test]
@@ -221,8 +221,12 @@ async fn one_spawned_task_can_be_stopped_alone() {
 #[tokio::test]
 async fn a_task_that_ended_well_leaves_and_one_that_did_not_is_reported_once() {
     let scope = Scope::root("test");
-    let (well, ended) = oneshot::channel::<()>();
-    scope.spawn("well", |_| async { Ok(well.send(()).unwrap_or(())) }).unwrap();
+    let (well, ended) = oneshot::channel();
+    let task = |_| async {
+        well.send(()).ok();
+        Ok(())
+    };
+    scope.spawn("well", task).unwrap();
     scope.spawn("badly", |_| async { anyhow::bail!("lost the line") }).unwrap();
     scope.spawn("panics", |_| async { panic!("bug") }).unwrap();
     guarded(ended).await.unwrap();
@@ -267,9 +271,9 @@ async fn racing_registration_and_disposal_never_loses_a_cleanup() {
             let (scope, accepted, ran) = (scope.clone(), Arc::clone(&accepted), Arc::clone(&ran));
             writers.spawn(async move {
                 for _ in 0..20 {
-                    let (counted, counter) = (Arc::clone(&ran), Arc::clone(&ran));
+                    let (by_cleanup, by_task) = (Arc::clone(&ran), Arc::clone(&ran));
                     let cleanup = move || {
-                        counted.fetch_add(1, SeqCst);
+                        by_cleanup.fetch_add(1, SeqCst);
                         async { Ok(()) }
                     };
                     let registered = match kind % 3 {
@@ -281,7 +285,7 @@ async fn racing_registration_and_disposal_never_loses_a_cleanup() {
                         _ => scope
                             .spawn("task", move |stop| async move {
                                 stop.cancelled().await;
-                                counter.fetch_add(1, SeqCst);
+                                by_task.fetch_add(1, SeqCst);
                                 Ok(())
                             })
                             .is_ok(),
