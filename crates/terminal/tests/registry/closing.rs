@@ -23,8 +23,8 @@ async fn one_closes_others_join_and_afterwards_there_is_no_session() {
     assert!(!it.terminals.has_owner_activity(&agent));
     let error = refusal(it.terminals.kill(&agent, "pty-1", "").await);
     assert_eq!(error.to_string(), "unknown terminal session pty-1");
-    let closes = ["open pty-1", "opened pty-1", "close pty-1: asked to", "closed pty-1"];
-    assert_eq!(it.script.lines(), closes);
+    let record = ["open pty-1", "opened pty-1", "close pty-1: asked to", "closed pty-1"];
+    assert_eq!(it.script.lines(), record);
     it.host.dispose().await.unwrap();
 }
 
@@ -75,15 +75,15 @@ async fn of_many_racing_closes_exactly_one_is_the_closer() {
     for round in 1..=60 {
         let id = it.open(&agent).await.session.session_id;
         let closes: Vec<_> = (0..6).map(|_| it.killing(&agent, id.as_str())).collect();
-        let mut closers = 0;
+        let mut won = 0;
         for close in closes {
             match close.await.unwrap() {
-                Ok(true) => closers += 1,
+                Ok(true) => won += 1,
                 Ok(false) => {}
                 Err(error) => assert_eq!(error.code(), "NO_SESSION"),
             }
         }
-        assert_eq!(closers, 1, "round {round}");
+        assert_eq!(won, 1, "round {round}");
     }
     it.host.dispose().await.unwrap();
 }

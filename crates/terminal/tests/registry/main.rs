@@ -30,7 +30,10 @@ impl Fixture {
 
     /// Opens a session without a name.
     async fn open(&self, owner: &Arc<Agent>) -> Spawned {
-        self.terminals.spawn(owner, request(None), &Cancel::new()).await.expect("it opens")
+        match self.terminals.spawn(owner, request(None), &Cancel::new()).await {
+            Ok(spawned) => spawned,
+            Err(error) => panic!("it does not open: {error}"),
+        }
     }
 
     /// Starts a spawn on a task of its own.
@@ -66,5 +69,8 @@ fn line(text: &str) -> SendRequest {
 
 /// The error of a result, which must be one.
 fn refusal<T>(result: Result<T, TerminalError>) -> TerminalError {
-    result.err().expect("it is refused")
+    match result {
+        Ok(_) => panic!("it is not refused"),
+        Err(error) => error,
+    }
 }
