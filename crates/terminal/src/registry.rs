@@ -267,7 +267,7 @@ impl TerminalRegistry {
 
     /// True from the start of a spawn to the end of the close, without a gap. A rollback that
     /// failed counts until a disposal has closed it.
-    pub fn has_owner_activity(&self, owner: &Arc<Agent>) -> bool {
+    pub fn has_owner_activity(&self, owner: &Agent) -> bool {
         self.table.is_active(owner)
     }
 

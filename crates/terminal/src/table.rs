@@ -246,7 +246,7 @@ impl Table {
     }
 
     /// Whether `agent` has any member.
-    pub(crate) fn is_active(&self, agent: &Arc<Agent>) -> bool {
+    pub(crate) fn is_active(&self, agent: &Agent) -> bool {
         let owner = agent.instance();
         self.state().members.values().any(|member| member.owner == owner)
     }
