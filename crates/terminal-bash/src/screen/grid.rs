@@ -1,19 +1,604 @@
-//! The window.
+//! The window: rows, cursor, margins, and what terminal operations do to them.
+//!
+//! Rows are joined to logical lines by their `wrapped` flag: it is set when text ran over the right margin, and reset
+//! when the last column is written again or erased. A row that leaves the window at the top goes to the [`History`].
+//!
+//! Choices where terminals differ: clearing the window moves its text to the history, so that nothing shown is lost;
+//! erasing to the end of a line right after its last column was written erases nothing, so that coloured output that
+//! ends at the margin is kept whole; the scrollback is never cleared.
+//!
+//! Guarantees: the row of the cursor exists; every operation takes time bounded by the size of the window.
+
+use super::history::History;
+use super::row::{self, Row};
+use std::collections::VecDeque;
+
+const TAB: usize = 8;
+
+/// What `DECSC` keeps.
+#[derive(Debug, Clone, Copy, Default)]
+struct Saved {
+    row: usize,
+    column: usize,
+    origin: bool,
+    graphics: [bool; 2],
+    shift: usize,
+}
+
+/// Which part of a line or of the window is erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// From the cursor to the end.
+    After,
+    /// From the beginning to the cursor, included.
+    Before,
+    /// All of it.
+    All,
+}
+
+/// See the module.
 #[derive(Debug)]
-pub(super) struct Grid;
+pub(super) struct Grid {
+    history: History,
+    lines: VecDeque<Row>,
+    rows: usize,
+    columns: usize,
+    row: usize,
+    /// Equals `columns` after the last column was written: the next character goes to the next row.
+    column: usize,
+    /// Scroll region, inclusive.
+    top: usize,
+    bottom: usize,
+    saved: Saved,
+    pub(super) autowrap: bool,
+    pub(super) insert: bool,
+    pub(super) origin: bool,
+    /// Which of G0 and G1 is the line drawing set.
+    graphics: [bool; 2],
+    shift: usize,
+    last: char,
+}
+
 impl Grid {
-    pub(super) fn new(_: u16, _: u16, _: usize, _: usize) -> Self {
-        Self
+    /// An empty window whose history keeps at most `max_lines` and `max_bytes`.
+    pub(super) fn new(rows: u16, columns: u16, max_lines: usize, max_bytes: usize) -> Self {
+        let (rows, columns) = (usize::from(rows), usize::from(columns));
+        Self {
+            history: History::new(max_lines, max_bytes),
+            lines: VecDeque::from([Row::default()]),
+            rows,
+            columns,
+            row: 0,
+            column: 0,
+            top: 0,
+            bottom: rows - 1,
+            saved: Saved::default(),
+            autowrap: true,
+            insert: false,
+            origin: false,
+            graphics: [false; 2],
+            shift: 0,
+            last: ' ',
+        }
     }
-    pub(super) fn enforce_bounds(&mut self) {}
-    pub(super) fn cursor_column(&self) -> usize {
-        0
+
+    pub(super) fn history(&self) -> &History {
+        &self.history
     }
+
+    /// The rows that count: up to the cursor or the last one with text, whichever is lower.
+    pub(super) fn text_rows(&self) -> impl Iterator<Item = &Row> {
+        let last = self.lines.iter().rposition(|row| !row.is_empty()).unwrap_or(0);
+        self.lines.iter().take(last.max(self.row) + 1)
+    }
+
+    /// Makes the bounds hold for history and window together.
+    pub(super) fn enforce_bounds(&mut self) {
+        let (mut lines, mut bytes) = (1, 0);
+        for row in self.text_rows() {
+            lines += u64::from(!row.wrapped);
+            bytes += row.len() as u64 + u64::from(!row.wrapped);
+        }
+        let max_lines = self.history.max_lines().saturating_sub(lines);
+        let max_bytes = self.history.max_bytes().saturating_sub(bytes);
+        self.history.trim(max_lines, max_bytes);
+    }
+
     pub(super) fn cursor_row(&self) -> usize {
-        0
+        self.row
     }
-    pub(super) fn cursor_line(&self, _: usize) -> String {
-        String::new()
+
+    pub(super) fn cursor_column(&self) -> usize {
+        self.column.min(self.columns - 1)
     }
-    pub(super) fn resize(&mut self, _: u16, _: u16) {}
+
+    /// Text of the logical line up to the cursor, the last `max` characters of it that are in the window.
+    pub(super) fn cursor_line(&self, max: usize) -> String {
+        let mut first = self.row;
+        let mut cells = self.column;
+        while first > 0 && cells < max && self.lines[first - 1].wrapped {
+            first -= 1;
+            cells += self.lines[first].cells();
+        }
+        let mut text = Vec::new();
+        for row in self.lines.range(first..self.row) {
+            row.append_to(&mut text);
+        }
+        self.lines[self.row].append_before(self.column, &mut text);
+        let text = String::from_utf8_lossy(&text);
+        let skip = text.chars().count().saturating_sub(max);
+        text.chars().skip(skip).collect()
+    }
+
+    // --- writing -----------------------------------------------------------------------------------------------
+
+    /// Is the line drawing set active?
+    pub(super) fn draws_lines(&self) -> bool {
+        self.graphics[self.shift]
+    }
+
+    /// Writes printable ASCII.
+    pub(super) fn put_ascii(&mut self, mut run: &[u8]) {
+        let Some(&last) = run.last() else { return };
+        self.last = char::from(last);
+        while !run.is_empty() {
+            if self.column >= self.columns {
+                if self.autowrap {
+                    self.wrap();
+                } else {
+                    self.column = self.columns - 1;
+                    run = &run[run.len() - 1..];
+                }
+            }
+            let (now, later) = run.split_at(run.len().min(self.columns - self.column));
+            let line = &mut self.lines[self.row];
+            if self.insert {
+                line.insert_gaps(self.column, now.len(), self.columns);
+            }
+            line.write_ascii(self.column, now);
+            self.column += now.len();
+            if self.column == self.columns {
+                line.wrapped = false;
+            }
+            run = later;
+        }
+    }
+
+    /// Writes one character of any width.
+    pub(super) fn put_char(&mut self, c: char) {
+        let width = row::width(c);
+        if width == 0 {
+            self.lines[self.row].combine(self.column, c);
+            return;
+        }
+        self.last = c;
+        if self.column + width > self.columns {
+            if self.autowrap {
+                // A wide character that does not fit leaves the last column empty.
+                let (column, columns) = (self.column, self.columns);
+                self.lines[self.row].erase(column, columns);
+                self.wrap();
+            } else {
+                self.column = self.columns - width;
+            }
+        }
+        let line = &mut self.lines[self.row];
+        if self.insert {
+            line.insert_gaps(self.column, width, self.columns);
+        }
+        line.write_char(self.column, c, width);
+        self.column += width;
+        if self.column == self.columns {
+            line.wrapped = false;
+        }
+    }
+
+    /// Writes the last character `count` times more, at most a window full of it; returns how often.
+    pub(super) fn repeat(&mut self, count: usize) -> usize {
+        let count = count.min(self.rows * self.columns);
+        for _ in 0..count {
+            self.put_char(self.last);
+        }
+        count
+    }
+
+    fn wrap(&mut self) {
+        self.column = 0;
+        if self.row == self.bottom {
+            self.lines[self.row].wrapped = true;
+            self.scroll(1);
+        } else if self.row + 1 < self.rows {
+            self.lines[self.row].wrapped = true;
+            self.go(self.row + 1);
+        }
+    }
+
+    // --- moving ------------------------------------------------------------------------------------------------
+
+    /// Puts the cursor into `row`, which exists afterwards.
+    fn go(&mut self, row: usize) {
+        self.row = row.min(self.rows - 1);
+        while self.lines.len() <= self.row {
+            self.lines.push_back(Row::default());
+        }
+    }
+
+    pub(super) fn carriage_return(&mut self) {
+        self.column = 0;
+    }
+
+    /// Down one row, scrolling at the bottom margin.
+    pub(super) fn index(&mut self) {
+        if self.row == self.bottom {
+            self.scroll_up(1);
+        } else if self.row + 1 < self.rows {
+            self.go(self.row + 1);
+        }
+    }
+
+    /// Up one row, scrolling at the top margin.
+    pub(super) fn reverse_index(&mut self) {
+        if self.row == self.top {
+            self.insert_rows(self.top, 1);
+        } else {
+            self.row = self.row.saturating_sub(1);
+        }
+    }
+
+    pub(super) fn backspace(&mut self) {
+        self.column = self.cursor_column().saturating_sub(1);
+    }
+
+    /// To the next tab stop; at the margin it stays where it is.
+    pub(super) fn tab(&mut self, count: usize) {
+        for _ in 0..count.min(self.columns) {
+            if self.column < self.columns {
+                self.column = ((self.column / TAB + 1) * TAB).min(self.columns - 1);
+            }
+        }
+    }
+
+    pub(super) fn back_tab(&mut self, count: usize) {
+        let mut column = self.cursor_column();
+        for _ in 0..count.min(self.columns) {
+            column = column.saturating_sub(1) / TAB * TAB;
+        }
+        self.column = column;
+    }
+
+    pub(super) fn up(&mut self, count: usize) {
+        let limit = if self.row >= self.top { self.top } else { 0 };
+        self.row = self.row.saturating_sub(count).max(limit);
+        self.column = self.cursor_column();
+    }
+
+    pub(super) fn down(&mut self, count: usize) {
+        let limit = if self.row <= self.bottom { self.bottom } else { self.rows - 1 };
+        self.go(self.row.saturating_add(count).min(limit));
+        self.column = self.cursor_column();
+    }
+
+    pub(super) fn left(&mut self, count: usize) {
+        self.column = self.cursor_column().saturating_sub(count);
+    }
+
+    pub(super) fn right(&mut self, count: usize) {
+        self.column = self.cursor_column().saturating_add(count).min(self.columns - 1);
+    }
+
+    /// To a column, from 0.
+    pub(super) fn to_column(&mut self, column: usize) {
+        self.column = column.min(self.columns - 1);
+    }
+
+    /// To a row, from 0; counted from the top margin in origin mode.
+    pub(super) fn to_row(&mut self, row: usize) {
+        if self.origin {
+            self.go(self.top.saturating_add(row).min(self.bottom));
+        } else {
+            self.go(row);
+        }
+        self.column = self.cursor_column();
+    }
+
+    pub(super) fn home(&mut self) {
+        self.to_row(0);
+        self.column = 0;
+    }
+
+    pub(super) fn save_cursor(&mut self) {
+        let Self { row, column, origin, graphics, shift, .. } = *self;
+        self.saved = Saved { row, column, origin, graphics, shift };
+    }
+
+    pub(super) fn restore_cursor(&mut self) {
+        let Saved { row, column, origin, graphics, shift } = self.saved;
+        self.go(row);
+        self.column = column.min(self.columns);
+        self.origin = origin;
+        self.graphics = graphics;
+        self.shift = shift;
+    }
+
+    pub(super) fn select_charset(&mut self, slot: usize, line_drawing: bool) {
+        if let Some(graphics) = self.graphics.get_mut(slot) {
+            *graphics = line_drawing;
+        }
+    }
+
+    pub(super) fn shift(&mut self, slot: usize) {
+        self.shift = slot.min(1);
+    }
+
+    /// Modes, margins and character sets as at the beginning; text and cursor stay.
+    pub(super) fn soft_reset(&mut self) {
+        self.top = 0;
+        self.bottom = self.rows - 1;
+        self.saved = Saved::default();
+        self.autowrap = true;
+        self.insert = false;
+        self.origin = false;
+        self.graphics = [false; 2];
+        self.shift = 0;
+    }
+
+    // --- scrolling ---------------------------------------------------------------------------------------------
+
+    /// Sets the scroll region (from 0, inclusive); a region of less than two rows is ignored.
+    pub(super) fn set_margins(&mut self, top: usize, bottom: usize) {
+        let bottom = bottom.min(self.rows - 1);
+        if top < bottom {
+            self.top = top;
+            self.bottom = bottom;
+            self.home();
+        }
+    }
+
+    /// Moves the region's text up; what leaves the window at its top goes to the history.
+    pub(super) fn scroll_up(&mut self, count: usize) {
+        self.part_before(self.bottom + 1);
+        self.scroll(count);
+    }
+
+    fn scroll(&mut self, count: usize) {
+        if self.top > 0 {
+            self.remove_rows(self.top, count);
+            return;
+        }
+        let last = self.bottom + 1 == self.rows;
+        for _ in 0..count.min(self.bottom + 1) {
+            let Some(mut line) = self.lines.pop_front() else { break };
+            self.history.append(&line);
+            line.clear();
+            if last || self.lines.len() <= self.bottom {
+                self.lines.push_back(line);
+            } else {
+                self.lines.insert(self.bottom, line);
+            }
+        }
+        self.go(self.row);
+    }
+
+    pub(super) fn scroll_down(&mut self, count: usize) {
+        self.insert_rows(self.top, count);
+    }
+
+    /// `IL`: at the cursor, inside the region.
+    pub(super) fn insert_at_cursor(&mut self, count: usize) {
+        if (self.top..=self.bottom).contains(&self.row) {
+            self.insert_rows(self.row, count);
+            self.column = 0;
+        }
+    }
+
+    /// `DL`: at the cursor, inside the region.
+    pub(super) fn remove_at_cursor(&mut self, count: usize) {
+        if (self.top..=self.bottom).contains(&self.row) {
+            self.part_before(self.bottom + 1);
+            self.remove_rows(self.row, count);
+            self.column = 0;
+        }
+    }
+
+    /// Empty rows at `at`; the region's last rows are lost.
+    fn insert_rows(&mut self, at: usize, count: usize) {
+        self.part_before(at);
+        for _ in 0..count.min(self.bottom + 1 - at) {
+            if self.lines.len() > self.bottom {
+                self.lines.remove(self.bottom);
+            }
+            if at <= self.lines.len() {
+                self.lines.insert(at, Row::default());
+            }
+        }
+        self.part_before(self.bottom + 1);
+        self.go(self.row);
+    }
+
+    /// Removes rows at `at`; empty ones come in at the region's bottom.
+    fn remove_rows(&mut self, at: usize, count: usize) {
+        self.part_before(at);
+        for _ in 0..count.min(self.bottom + 1 - at) {
+            if self.lines.remove(at).is_some() && self.lines.len() >= self.bottom {
+                self.lines.insert(self.bottom, Row::default());
+            }
+        }
+        self.go(self.row);
+    }
+
+    /// What is above `row` no longer runs over into it.
+    fn part_before(&mut self, row: usize) {
+        match row.checked_sub(1) {
+            None => self.history.close(),
+            Some(above) => {
+                if let Some(line) = self.lines.get_mut(above) {
+                    line.wrapped = false;
+                }
+            }
+        }
+    }
+
+    // --- erasing -----------------------------------------------------------------------------------------------
+
+    pub(super) fn erase_line(&mut self, part: Part) {
+        let columns = self.columns;
+        let cursor = self.cursor_column();
+        let column = self.column;
+        let line = &mut self.lines[self.row];
+        match part {
+            Part::After if column >= columns => {}
+            Part::After => {
+                line.erase(column, columns);
+                line.wrapped = false;
+            }
+            Part::Before => line.erase(0, cursor + 1),
+            Part::All => line.clear(),
+        }
+    }
+
+    pub(super) fn erase_window(&mut self, part: Part) {
+        match part {
+            Part::After if self.row == 0 && self.column == 0 => self.clear_window(),
+            Part::After => {
+                self.erase_line(Part::After);
+                self.lines.truncate(self.row + 1);
+                if self.column < self.columns {
+                    self.lines[self.row].wrapped = false;
+                }
+            }
+            Part::Before => {
+                if self.row > 0 {
+                    self.history.close();
+                }
+                for line in self.lines.range_mut(..self.row) {
+                    line.clear();
+                }
+                self.erase_line(Part::Before);
+            }
+            Part::All => self.clear_window(),
+        }
+    }
+
+    /// Empties the window; its text goes to the history. The cursor stays.
+    pub(super) fn clear_window(&mut self) {
+        let written = self.lines.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
+        for line in self.lines.drain(..).take(written) {
+            self.history.append(&line);
+        }
+        self.history.close();
+        self.go(self.row);
+    }
+
+    pub(super) fn erase_columns(&mut self, count: usize) {
+        if self.column < self.columns {
+            let end = self.column.saturating_add(count).min(self.columns);
+            let line = &mut self.lines[self.row];
+            line.erase(self.column, end);
+            if end == self.columns {
+                line.wrapped = false;
+            }
+        }
+    }
+
+    pub(super) fn insert_columns(&mut self, count: usize) {
+        let column = self.cursor_column();
+        self.lines[self.row].insert_gaps(column, count.min(self.columns), self.columns);
+        self.column = column;
+    }
+
+    pub(super) fn delete_columns(&mut self, count: usize) {
+        let column = self.cursor_column();
+        self.lines[self.row].delete(column, count);
+        self.column = column;
+    }
+
+    // --- size --------------------------------------------------------------------------------------------------
+
+    /// Changes the size; logical lines are broken into rows anew, and what no longer fits leaves at the top.
+    pub(super) fn resize(&mut self, rows: u16, columns: u16) {
+        let (rows, columns) = (usize::from(rows), usize::from(columns));
+        if (rows, columns) == (self.rows, self.columns) {
+            return;
+        }
+        if columns != self.columns {
+            self.reflow(columns);
+        }
+        while self.lines.len() > self.row + 1 && self.lines.back().is_some_and(Row::is_empty) {
+            self.lines.pop_back();
+        }
+        for _ in rows..self.lines.len() {
+            if let Some(line) = self.lines.pop_front() {
+                self.history.append(&line);
+                self.row = self.row.saturating_sub(1);
+            }
+        }
+        self.rows = rows;
+        self.columns = columns;
+        self.top = 0;
+        self.bottom = rows - 1;
+        self.saved = Saved::default();
+        self.column = self.column.min(columns);
+        self.go(self.row);
+    }
+
+    fn reflow(&mut self, columns: usize) {
+        let mut lines = VecDeque::with_capacity(self.lines.len());
+        let mut cursor = (0, 0);
+        let mut at = 0;
+        while at < self.lines.len() {
+            // One logical line, and the cursor's place in it.
+            let (mut raw, mut cells, mut place) = (Vec::new(), 0, None);
+            loop {
+                let line = &self.lines[at];
+                if at == self.row {
+                    place = Some(cells + self.column);
+                }
+                raw.extend_from_slice(line.raw());
+                cells += line.cells();
+                at += 1;
+                if !line.wrapped || at == self.lines.len() {
+                    break;
+                }
+            }
+            let first = lines.len();
+            let mut reached = 0;
+            for (raw, cells) in split_rows(&raw, columns) {
+                if let Some(place) = place
+                    && place >= reached
+                {
+                    cursor = (lines.len(), (place - reached).min(columns));
+                }
+                reached += cells;
+                lines.push_back(Row::from_raw(raw, cells, true));
+            }
+            if lines.len() == first {
+                cursor = place.map_or(cursor, |place| (first, place.min(columns)));
+                lines.push_back(Row::default());
+            }
+            if let Some(last) = lines.back_mut() {
+                last.wrapped = false;
+            }
+        }
+        self.lines = lines;
+        (self.row, self.column) = cursor;
+    }
+}
+
+/// Cuts the text of a logical line into rows of at most `columns` columns: (text, columns).
+fn split_rows(raw: &[u8], columns: usize) -> Vec<(&[u8], usize)> {
+    let text = std::str::from_utf8(raw).unwrap_or_default();
+    let mut rows = Vec::new();
+    let (mut start, mut cells) = (0, 0);
+    for (at, c) in text.char_indices() {
+        let width = row::width(c);
+        if cells + width > columns {
+            rows.push((&raw[start..at], cells));
+            (start, cells) = (at, 0);
+        }
+        cells += width;
+    }
+    if start < raw.len() {
+        rows.push((&raw[start..], cells));
+    }
+    rows
 }

@@ -9,10 +9,15 @@
 //! - Lines have absolute numbers, counted from 0 since the session began.
 //! - The main text is untouched by what is drawn on the alternate screen.
 
+mod control;
 mod grid;
+mod history;
 mod parser;
+mod row;
 mod view;
 
+#[cfg(test)]
+mod tests;
 
 use grid::Grid;
 use parser::Decoder;
@@ -23,7 +28,7 @@ pub use view::{Page, Position, Slice};
 pub struct ScreenConfig {
     /// Rows of the window; at least 1, more than 1,000 are taken as 1,000.
     pub rows: u16,
-    /// Columns of the window; at least 1, more than 4,096 are taken as 4,096.
+    /// Columns of the window; at least 2 (the widest character), more than 4,096 are taken as 4,096.
     pub cols: u16,
     /// Logical lines that can be read, the unfinished one included.
     pub max_lines: usize,
@@ -132,7 +137,7 @@ impl Screen {
     pub fn new(config: ScreenConfig) -> Self {
         let config = ScreenConfig {
             rows: config.rows.clamp(1, 1000),
-            cols: config.cols.clamp(1, 4096),
+            cols: config.cols.clamp(2, 4096),
             max_lines: config.max_lines.max(1),
             max_bytes: config.max_bytes.max(1),
         };
@@ -219,7 +224,7 @@ impl Screen {
 
     /// Changes the size of the window. Logical lines keep their text and their numbers.
     pub fn resize(&mut self, rows: u16, cols: u16) {
-        let (rows, cols) = (rows.clamp(1, 1000), cols.clamp(1, 4096));
+        let (rows, cols) = (rows.clamp(1, 1000), cols.clamp(2, 4096));
         self.state.config.rows = rows;
         self.state.config.cols = cols;
         self.state.main.resize(rows, cols);

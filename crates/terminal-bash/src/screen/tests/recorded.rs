@@ -1,0 +1,1 @@
+//! Positions, deltas, pages and bounds.
