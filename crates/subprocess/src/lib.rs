@@ -2,9 +2,13 @@
 //!
 //! The provider moves bytes and gathers *evidence*; it never judges. Everything that crosses this
 //! seam is plain data, so a provider may serve it from another process or another machine.
+//!
+//! On Linux the crate holds a provider for this machine, `LocalHost`, and its plugin row.
 
 pub mod evidence;
 pub mod host;
+#[cfg(target_os = "linux")]
+mod linux;
 
 pub use evidence::{
     Descriptor, Evidence, Modes, Multiplexer, ProcessFacts, Scan, ThreadFacts, Wait,
@@ -13,6 +17,9 @@ pub use host::{
     Event, ExitStatus, SignalError, SpawnError, Survivor, TerminalHost, TerminalProcess,
     TerminalSize, TerminalSpec, TerminateError,
 };
+
+#[cfg(target_os = "linux")]
+pub use linux::LocalHost;
 
 use dsh_core::Service;
 

@@ -1,0 +1,140 @@
+//! What a descriptor of another process is.
+//!
+//! A descriptor is the session's terminal because of what it leads to (file system, inode and
+//! device number, or `/dev/tty` of a process whose controlling terminal it is), never because of
+//! its number.
+
+use std::io;
+
+use rustix::fs::{FileType, major, minor};
+
+use super::{procfs::Proc, pty::TerminalIdentity};
+use crate::evidence::Descriptor;
+
+/// A process, seen from the session's terminal.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) proc: &'a Proc,
+    pub(crate) terminal: TerminalIdentity,
+    pub(crate) pid: i32,
+    /// Its controlling terminal in the kernel's encoding.
+    pub(crate) tty: i32,
+}
+
+/// A descriptor and what it leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub(crate) what: Descriptor,
+    /// An epoll instance, which has no name of its own in [`Descriptor`].
+    pub(crate) epoll: bool,
+    /// Inode, where it could be looked at.
+    pub(crate) ino: Option<u64>,
+}
+
+impl View<'_> {
+    /// What descriptor `fd` is.
+    pub(crate) fn resolve(&self, fd: i32) -> Resolved {
+        let pid = self.pid;
+        let stat = match self.proc.metadata(format_args!("{pid}/fd/{fd}")) {
+            Ok(stat) => stat,
+            Err(error) => return Resolved { what: unseen(&error), epoll: false, ino: None },
+        };
+        let mut epoll = false;
+        let what = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::CharacterDevice => self.device(stat.st_dev, stat.st_ino, stat.st_rdev),
+            FileType::Fifo if self.holds_other_end(fd, stat.st_dev, stat.st_ino) => {
+                Descriptor::OwnPipe
+            }
+            FileType::Fifo => Descriptor::Pipe,
+            FileType::Socket => Descriptor::Socket,
+            _ => match self.proc.link(format_args!("{pid}/fd/{fd}")) {
+                Ok(name) => {
+                    epoll = name.ends_with(b"[eventpoll]");
+                    anonymous(&name)
+                }
+                Err(error) => unseen(&error),
+            },
+        };
+        Resolved { what, epoll, ino: Some(stat.st_ino) }
+    }
+
+    fn device(&self, dev: u64, ino: u64, rdev: u64) -> Descriptor {
+        let terminal = self.terminal;
+        match (major(rdev), minor(rdev)) {
+            _ if (dev, ino, rdev) == (terminal.dev, terminal.ino, terminal.rdev) => {
+                Descriptor::Terminal
+            }
+            // `/dev/tty` is whatever terminal controls the process that opened it.
+            (5, 0) if self.tty == terminal.tty => Descriptor::Terminal,
+            (5, 2) => Descriptor::PtyMaster,
+            // Consoles and serial lines, `/dev/tty` and `/dev/console`, slaves of other pairs.
+            (4 | 5 | 136..=143, _) => Descriptor::OtherTerminal,
+            _ => Descriptor::File,
+        }
+    }
+
+    /// Whether the process holds a writing end of the pipe behind `fd` as well.
+    fn holds_other_end(&self, fd: i32, dev: u64, ino: u64) -> bool {
+        let writes_to_it = |other: i32| {
+            let stat = self.proc.metadata(format_args!("{}/fd/{other}", self.pid));
+            stat.is_ok_and(|it| (it.st_dev, it.st_ino) == (dev, ino)) && self.is_writable(other)
+        };
+        // Both ends come from one call and mostly have neighbouring numbers.
+        [fd + 1, fd - 1].into_iter().any(writes_to_it)
+            || self
+                .proc
+                .descriptors(self.pid)
+                .into_iter()
+                .any(|other| (other - fd).abs() > 1 && writes_to_it(other))
+    }
+
+    fn is_writable(&self, fd: i32) -> bool {
+        let mut buffer = [0; 512];
+        let Ok(text) = self.proc.read(format_args!("{}/fdinfo/{fd}", self.pid), &mut buffer) else {
+            return false;
+        };
+        // The access mode is the lowest octal digit's lower two bits: 0 reads only.
+        text.split(|&b| b == b'\n')
+            .find_map(|line| line.strip_prefix(b"flags:"))
+            .and_then(|flags| flags.trim_ascii().last())
+            .is_some_and(|digit| digit & 0b11 != 0)
+    }
+}
+
+fn unseen(error: &io::Error) -> Descriptor {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => Descriptor::Hidden,
+        _ => Descriptor::Other,
+    }
+}
+
+/// Files without a type of their own have a name in brackets.
+fn anonymous(name: &[u8]) -> Descriptor {
+    let Some(kind) = name.strip_prefix(b"anon_inode:") else { return Descriptor::File };
+    match kind {
+        b"[eventfd]" => Descriptor::EventFd,
+        b"[timerfd]" => Descriptor::TimerFd,
+        b"[signalfd]" => Descriptor::SignalFd,
+        b"inotify" | b"[inotify]" => Descriptor::Inotify,
+        _ => Descriptor::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_anonymous_files() {
+        for (name, what) in [
+            ("anon_inode:[eventfd]", Descriptor::EventFd),
+            ("anon_inode:[timerfd]", Descriptor::TimerFd),
+            ("anon_inode:[signalfd]", Descriptor::SignalFd),
+            ("anon_inode:inotify", Descriptor::Inotify),
+            ("anon_inode:[eventpoll]", Descriptor::Other),
+            ("/etc/passwd", Descriptor::File),
+        ] {
+            assert_eq!(anonymous(name.as_bytes()), what, "{name}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The mark every process of a session inherits, by which one is still known when nothing else
+//! connects it with the session any more.
+//!
+//! A process leaves its session (`setsid`) and its parents (double fork) in one line of shell.
+//! Two inherited things stay: a variable in the environment, and a resource limit. The limit on
+//! unblocked real-time CPU time is a number nobody uses, has no effect at the values chosen here
+//! (tens of thousands of years), can only be lowered without privilege, survives `env -i` and is
+//! readable for processes of every user.
+
+use super::procfs::Proc;
+
+/// Name of the variable.
+pub(crate) const VARIABLE: &str = "DSH_PROCESS_MARK";
+
+/// What marks the processes of one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark(u64);
+
+impl Mark {
+    /// A new random mark.
+    pub(crate) fn new() -> Result<Self, getrandom::Error> {
+        // The top bits keep the limit far above any real one and below "unlimited".
+        Ok(Self(1 << 62 | getrandom::u64()? >> 2))
+    }
+
+    /// The value of [`VARIABLE`].
+    pub(crate) fn text(self) -> String {
+        format!("{:016x}", self.0)
+    }
+
+    /// The limit, in microseconds.
+    pub(crate) fn rttime(self) -> u64 {
+        self.0
+    }
+
+    /// Whether process `pid` carries the mark; false where that cannot be seen.
+    pub(crate) fn is_on(self, proc: &Proc, pid: i32) -> bool {
+        self.in_limits(&proc.read_all(format_args!("{pid}/limits")).unwrap_or_default())
+            || self
+                .in_environment(&proc.read_all(format_args!("{pid}/environ")).unwrap_or_default())
+    }
+
+    fn in_limits(self, limits: &[u8]) -> bool {
+        let value = self.0.to_string();
+        let line = limits.split(|&b| b == b'\n').find(|it| it.starts_with(b"Max realtime timeout"));
+        line.is_some_and(|line| {
+            line.split(u8::is_ascii_whitespace).any(|word| word == value.as_bytes())
+        })
+    }
+
+    fn in_environment(self, environ: &[u8]) -> bool {
+        let entry = format!("{VARIABLE}={}", self.text());
+        environ.split(|&b| b == 0).any(|it| it == entry.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recognises_its_own_signs_only() {
+        let mark = Mark(1 << 62 | 0xabc);
+        let limits = b"Limit  Soft Limit  Hard Limit  Units\n\
+            Max realtime timeout      4611686018427390652  4611686018427390652  us\n";
+        assert!(mark.in_limits(limits));
+        assert!(!Mark(1 << 62).in_limits(limits));
+        assert!(!mark.in_limits(b"Max cpu time 4611686018427390652 unlimited seconds\n"));
+        assert!(mark.in_environment(b"A=1\0DSH_PROCESS_MARK=4000000000000abc\0B=2\0"));
+        assert!(!mark.in_environment(b"XDSH_PROCESS_MARK=4000000000000abc\0"));
+        assert!(!mark.in_environment(b""));
+    }
+}

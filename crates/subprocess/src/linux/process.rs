@@ -1,0 +1,457 @@
+//! The process behind the seam: bytes in both directions, the exit, the deadline.
+//!
+//! - Nothing blocks and nothing is buffered here but input the terminal does not take yet; while
+//!   input is queued, output is read all the same, so the echo cannot stop both sides.
+//! - The exit comes from a pidfd, the end of output from "exited and read until empty": other
+//!   holders of the terminal may keep it open for ever.
+//! - [`next`](TerminalProcess::next) keeps its state in the process, never in its future.
+
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::OwnedFd,
+    path::PathBuf,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
+};
+
+use dsh_core::async_trait;
+use rustix::{
+    buffer::spare_capacity,
+    fs::inotify,
+    io::{Errno, read, write},
+    process::{Pid, kill_process_group},
+    time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+        timerfd_settime,
+    },
+};
+use tokio::io::{Interest, unix::AsyncFd};
+
+use super::{
+    probe::Prober,
+    procfs::Proc,
+    pty::{Pty, at},
+    signals,
+    spawn::{self, Leader},
+    sys, teardown,
+};
+use crate::{
+    evidence::{Evidence, Modes},
+    host::{
+        Event, ExitStatus, SignalError, SpawnError, TerminalProcess, TerminalSize, TerminalSpec,
+        TerminateError,
+    },
+};
+
+/// Output of one event; the terminal gives 4 KiB a read.
+const OUTPUT_PER_EVENT: usize = 256 * 1024;
+/// More than a terminal holds: what is read after the exit beyond this was written after it.
+const OUTPUT_AFTER_EXIT: usize = 256 * 1024;
+/// Free room in the caller's buffer before each read.
+const READ_ROOM: usize = 16 * 1024;
+
+/// One process on its terminal.
+pub(crate) struct LocalProcess {
+    pub(super) pty: Pty,
+    pub(super) leader: Leader,
+    pub(super) proc: Option<Arc<Proc>>,
+    prober: Prober,
+    input: VecDeque<u8>,
+    /// All input was taken, and nobody was told yet.
+    taken: bool,
+    /// Watches reads of the terminal; none where the system has no instance left.
+    reads: Option<AsyncFd<OwnedFd>>,
+    deadline: Deadline,
+    output: Output,
+    /// The last event of output ended at its bound, so more is there.
+    saturated: bool,
+    exit: Option<ExitStatus>,
+}
+
+/// How much output is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Output {
+    /// The leader lives.
+    Open,
+    /// The terminal is gone although the leader lives.
+    Lost,
+    /// The leader is gone; this many bytes are still read.
+    Ending(usize),
+    /// All read; the end was not told yet.
+    Read,
+    /// The end was told.
+    Ended,
+}
+
+/// The timer behind the deadline of [`TerminalProcess::next`].
+struct Deadline {
+    timer: AsyncFd<OwnedFd>,
+    armed: Option<Instant>,
+    /// This deadline was met already; met again it yields to everything else.
+    met: Option<Instant>,
+}
+
+/// What a read loop ended with.
+pub(super) enum Drained {
+    Empty,
+    Bound,
+    Hangup,
+}
+
+impl LocalProcess {
+    /// Opens a terminal and starts `spec` on it. Blocks for a few milliseconds at most; needs a
+    /// tokio runtime. Without `proc`, processes are not looked at.
+    pub(crate) fn start(
+        spec: &TerminalSpec,
+        proc: Option<Arc<Proc>>,
+        reader_test: bool,
+    ) -> Result<Self, SpawnError> {
+        let pty = Pty::open(spec.size)?;
+        let reads = watch_reads(&pty);
+        let deadline = Deadline::new().map_err(at("create a timer"))?;
+        let leader = spawn::start(spec, &pty)?;
+        let prober = Prober::new(leader.pid, pty.identity(), reader_test);
+        Ok(Self {
+            pty,
+            leader,
+            proc,
+            prober,
+            input: VecDeque::new(),
+            taken: false,
+            reads,
+            deadline,
+            output: Output::Open,
+            saturated: false,
+            exit: None,
+        })
+    }
+
+    fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        deadline: Option<Instant>,
+        output: &mut Vec<u8>,
+    ) -> Poll<Event> {
+        let due = deadline.is_some_and(|it| it <= Instant::now());
+        if due && self.deadline.met != deadline {
+            self.deadline.met = deadline;
+            return Poll::Ready(Event::Deadline);
+        }
+        self.poll_write(cx);
+        if std::mem::take(&mut self.taken) {
+            return Poll::Ready(Event::Written);
+        }
+        // Endless output must not hide the exit.
+        if self.saturated
+            && let Poll::Ready(event) = self.poll_exit(cx)
+        {
+            return Poll::Ready(event);
+        }
+        if let Poll::Ready(event) = self.poll_output(cx, output) {
+            return Poll::Ready(event);
+        }
+        if let Poll::Ready(event) = self.poll_exit(cx) {
+            return Poll::Ready(event);
+        }
+        if self.poll_reads(cx).is_ready() {
+            // A reader made room; the terminal does not always say so.
+            self.write_queued();
+            return Poll::Ready(Event::Activity);
+        }
+        if due {
+            return Poll::Ready(Event::Deadline);
+        }
+        match deadline {
+            Some(deadline) => self.deadline.poll(cx, deadline),
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) {
+        while !self.input.is_empty() {
+            let Poll::Ready(Ok(mut writable)) = self.pty.master().poll_write_ready(cx) else {
+                return;
+            };
+            // Not `try_io`: what is written is counted in `self`, which the guard does not borrow.
+            let fd = self.pty.master().get_ref();
+            match write_front(fd, &mut self.input) {
+                Ok(()) => self.taken = self.input.is_empty(),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => writable.clear_ready(),
+                Err(_) => return self.lose_input(),
+            }
+        }
+    }
+
+    /// Writes what the terminal takes right now.
+    fn write_queued(&mut self) {
+        while !self.input.is_empty() {
+            match write_front(self.pty.master().get_ref(), &mut self.input) {
+                Ok(()) => self.taken = self.input.is_empty(),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => return self.lose_input(),
+            }
+        }
+    }
+
+    /// The terminal is gone: nobody will ever take this.
+    fn lose_input(&mut self) {
+        tracing::debug!(pid = self.leader.pid, bytes = self.input.len(), "input was never taken");
+        self.input.clear();
+    }
+
+    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<u8>) -> Poll<Event> {
+        match self.output {
+            Output::Open => loop {
+                let Poll::Ready(Ok(mut readable)) = self.pty.master().poll_read_ready(cx) else {
+                    return Poll::Pending;
+                };
+                let before = output.len();
+                let drained = drain(self.pty.master().get_ref(), output, OUTPUT_PER_EVENT);
+                if !matches!(drained, Drained::Bound) {
+                    readable.clear_ready();
+                }
+                drop(readable);
+                self.saturated = matches!(drained, Drained::Bound);
+                if matches!(drained, Drained::Hangup) {
+                    self.output = Output::Lost;
+                }
+                if output.len() > before {
+                    return Poll::Ready(Event::Output);
+                }
+                if self.output == Output::Lost {
+                    return Poll::Pending;
+                }
+            },
+            Output::Ending(left) => {
+                let before = output.len();
+                let bound = left.min(OUTPUT_PER_EVENT);
+                let drained = drain(self.pty.master().get_ref(), output, bound);
+                let got = output.len() - before;
+                self.output = match drained {
+                    Drained::Bound if left > got => Output::Ending(left - got),
+                    _ => Output::Read,
+                };
+                if got > 0 { Poll::Ready(Event::Output) } else { self.poll_output(cx, output) }
+            }
+            Output::Read => {
+                self.pty.close_slave();
+                self.output = Output::Ended;
+                Poll::Ready(Event::OutputEnd)
+            }
+            Output::Lost | Output::Ended => Poll::Pending,
+        }
+    }
+
+    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
+        if self.exit.is_some() && self.output != Output::Open && self.output != Output::Lost {
+            return Poll::Pending;
+        }
+        if self.exit.is_none() {
+            // An error of the readiness itself cannot happen for an open pidfd.
+            let _readable = ready!(self.leader.pidfd.poll_read_ready(cx));
+            self.exit = self.leader.exit_status();
+        }
+        let Some(status) = self.exit.clone() else { return Poll::Pending };
+        self.output = if self.output == Output::Lost {
+            Output::Read
+        } else {
+            Output::Ending(OUTPUT_AFTER_EXIT)
+        };
+        self.saturated = false;
+        Poll::Ready(Event::Exited(status))
+    }
+
+    fn poll_reads(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !matches!(self.output, Output::Open | Output::Lost) {
+            return Poll::Pending;
+        }
+        let Some(reads) = &self.reads else { return Poll::Pending };
+        match ready!(reads.poll_read_ready(cx)) {
+            Ok(mut readable) => {
+                // One read takes all there is: equal events in a row are merged.
+                let mut events = [0u8; 1024];
+                let read = read(reads.get_ref(), &mut events);
+                readable.clear_ready();
+                if read.is_ok() { Poll::Ready(()) } else { self.poll_reads(cx) }
+            }
+            Err(_) => Poll::Pending,
+        }
+    }
+
+    /// Remembers the exit once the pidfd says so; for a caller that waited for it elsewhere.
+    pub(super) fn note_exit(&mut self) {
+        if self.exit.is_none() {
+            self.exit = self.leader.exit_status();
+        }
+    }
+}
+
+/// Writes the front of `queue` once.
+fn write_front(fd: &OwnedFd, queue: &mut VecDeque<u8>) -> Result<(), Errno> {
+    let taken = write(fd, queue.as_slices().0)?;
+    queue.drain(..taken);
+    Ok(())
+}
+
+/// Appends what is there, up to about `bound` bytes.
+pub(super) fn drain(fd: &OwnedFd, output: &mut Vec<u8>, bound: usize) -> Drained {
+    let end = output.len() + bound;
+    while output.len() < end {
+        output.reserve(READ_ROOM);
+        match read(fd, spare_capacity(output)) {
+            Ok(0) => return Drained::Hangup,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Drained::Empty,
+            // EIO: no slave is open any more.
+            Err(_) => return Drained::Hangup,
+        }
+    }
+    Drained::Bound
+}
+
+/// A watch on reads of the terminal; optional, so every failure is "no watch".
+fn watch_reads(pty: &Pty) -> Option<AsyncFd<OwnedFd>> {
+    let watch =
+        inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok()?;
+    inotify::add_watch(&watch, pty.name()?, inotify::WatchFlags::ACCESS).ok()?;
+    sys::watch(watch, Interest::READABLE).ok()
+}
+
+impl Deadline {
+    fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer =
+            sys::watch(timerfd_create(TimerfdClockId::Monotonic, flags)?, Interest::READABLE)?;
+        Ok(Self { timer, armed: None, met: None })
+    }
+
+    /// Ready once `deadline`, which was still ahead, has passed.
+    fn poll(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<Event> {
+        loop {
+            if self.armed != Some(deadline) {
+                let left = deadline.saturating_duration_since(Instant::now());
+                self.arm(left);
+                self.armed = Some(deadline);
+            }
+            let Poll::Ready(Ok(mut expired)) = self.timer.poll_read_ready(cx) else {
+                return Poll::Pending;
+            };
+            // Setting the timer again clears its count, so it is never read.
+            expired.clear_ready();
+            self.armed = None;
+            if deadline <= Instant::now() {
+                self.met = Some(deadline);
+                return Poll::Ready(Event::Deadline);
+            }
+        }
+    }
+
+    fn arm(&self, left: Duration) {
+        // Zero would disarm it.
+        let left = left.max(Duration::from_nanos(1));
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let value = Itimerspec {
+            it_interval: zero,
+            it_value: Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            },
+        };
+        if let Err(error) =
+            timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &value)
+        {
+            tracing::error!(%error, "a deadline could not be set");
+        }
+    }
+}
+
+#[async_trait]
+impl TerminalProcess for LocalProcess {
+    fn pid(&self) -> i32 {
+        self.leader.pid
+    }
+
+    async fn next(&mut self, deadline: Option<Instant>, output: &mut Vec<u8>) -> Event {
+        std::future::poll_fn(|cx| self.poll_next(cx, deadline, output)).await
+    }
+
+    fn drain(&mut self, output: &mut Vec<u8>) -> bool {
+        let before = output.len();
+        drain(self.pty.master().get_ref(), output, OUTPUT_PER_EVENT);
+        output.len() > before
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.input.extend(bytes);
+        self.write_queued();
+    }
+
+    fn unwritten(&self) -> usize {
+        self.input.len()
+    }
+
+    fn discard_unwritten(&mut self) -> usize {
+        let length = self.input.len();
+        self.input.clear();
+        length
+    }
+
+    fn modes(&self) -> Option<Modes> {
+        self.pty.modes()
+    }
+
+    async fn probe(&mut self, full: bool) -> Evidence {
+        self.prober.probe(&self.pty, self.proc.as_deref(), self.input.len(), full)
+    }
+
+    fn foreground(&self) -> Option<i32> {
+        self.pty.foreground()
+    }
+
+    fn unread_bytes(&self) -> Option<u64> {
+        self.pty.unread_bytes()
+    }
+
+    fn signal_foreground(&mut self, signal: &str) -> Result<i32, SignalError> {
+        let pgid = self.pty.foreground().ok_or(SignalError::NoForegroundGroup)?;
+        let failed = |source| SignalError::Failed { pgid, source };
+        let signal = signals::by_name(signal).ok_or_else(|| {
+            let reason = format!("`{signal}` is no signal; a name such as SIGINT is wanted");
+            failed(io::Error::new(io::ErrorKind::InvalidInput, reason))
+        })?;
+        let group = Pid::from_raw(pgid).ok_or(SignalError::NoForegroundGroup)?;
+        kill_process_group(group, signal).map_err(|error| failed(error.into()))?;
+        Ok(pgid)
+    }
+
+    fn cwd(&self) -> Option<PathBuf> {
+        if self.exit.is_some() {
+            return None;
+        }
+        std::fs::read_link(format!("/proc/{}/cwd", self.leader.pid)).ok()
+    }
+
+    fn resize(&mut self, size: TerminalSize) -> io::Result<()> {
+        self.pty.resize(size)
+    }
+
+    async fn terminate(
+        &mut self,
+        grace: Duration,
+        output: &mut Vec<u8>,
+    ) -> Result<(), TerminateError> {
+        teardown::terminate(self, grace, output).await
+    }
+}
+
+impl Drop for LocalProcess {
+    fn drop(&mut self) {
+        if !self.leader.is_collected() {
+            teardown::kill_at_once(self);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Reading `/proc`: small files into stack buffers, the process tree, threads.
+//!
+//! Everything here is a snapshot of something that changes: a process that vanished is `None` or
+//! an empty list, never an error worth reporting.
+
+use std::{
+    fmt::{self, Write as _},
+    io,
+    mem::MaybeUninit,
+    os::fd::{BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, readlinkat, statat},
+    io::{Errno, pread, read},
+};
+
+/// An open `/proc`.
+#[derive(Debug)]
+pub(crate) struct Proc(OwnedFd);
+
+/// `/proc/P/stat`, the fields needed here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) pid: i32,
+    pub(crate) command: String,
+    /// `R S D T t Z X I`.
+    pub(crate) state: u8,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+    /// Device number of the controlling terminal in the kernel's encoding; 0 for none.
+    pub(crate) tty: i32,
+    pub(crate) threads: u32,
+    /// Clock ticks from boot to the start; with the pid it names a process for good.
+    pub(crate) start: u64,
+}
+
+impl Stat {
+    /// Parses the file's text. The command is in parentheses and may contain anything.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let open = text.iter().position(|&b| b == b'(')?;
+        let close = text.iter().rposition(|&b| b == b')')?;
+        let pid = std::str::from_utf8(&text[..open]).ok()?.trim().parse().ok()?;
+        let rest = std::str::from_utf8(text.get(close + 1..)?).ok()?;
+        let mut fields = rest.split_ascii_whitespace();
+        let state = *fields.next()?.as_bytes().first()?;
+        let parent = fields.next()?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
+        let tty = fields.next()?.parse().ok()?;
+        let threads = fields.nth(12)?.parse().ok()?;
+        let start = fields.nth(1)?.parse().ok()?;
+        let command = String::from_utf8_lossy(text.get(open + 1..close)?).into_owned();
+        Some(Self { pid, command, state, parent, group, session, tty, threads, start })
+    }
+
+    /// Dead and at most waiting to be collected. A process whose main thread alone has ended looks
+    /// like a zombie but still has threads.
+    pub(crate) fn is_dead(&self) -> bool {
+        matches!(self.state, b'Z' | b'X') && self.threads <= 1
+    }
+}
+
+impl Proc {
+    /// Opens `/proc`; none where it is missing, not a process table, or closed to us.
+    pub(crate) fn open() -> Option<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let proc = Self(openat(CWD, "/proc", flags, Mode::empty()).ok()?);
+        let own = proc.stat(i32::try_from(std::process::id()).ok()?)?;
+        (own.threads > 0).then_some(proc)
+    }
+
+    /// Opens a file below `/proc` for repeated [`reread`].
+    pub(crate) fn file(&self, path: fmt::Arguments<'_>) -> io::Result<OwnedFd> {
+        let path = ShortPath::new(path)?;
+        Ok(openat(&self.0, path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    /// Reads a small file into `buffer`; what does not fit is left out.
+    pub(crate) fn read<'b>(
+        &self,
+        path: fmt::Arguments<'_>,
+        buffer: &'b mut [u8],
+    ) -> io::Result<&'b [u8]> {
+        let file = self.file(path)?;
+        let mut length = 0;
+        while length < buffer.len() {
+            match read(&file, &mut buffer[length..]) {
+                Ok(0) => break,
+                Ok(more) => length += more,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(&buffer[..length])
+    }
+
+    /// Reads a file of any length.
+    pub(crate) fn read_all(&self, path: fmt::Arguments<'_>) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        io::Read::read_to_end(&mut std::fs::File::from(self.file(path)?), &mut text)?;
+        Ok(text)
+    }
+
+    /// A process; none when there is none of that number.
+    pub(crate) fn stat(&self, pid: i32) -> Option<Stat> {
+        let mut buffer = [0; 1024];
+        Stat::parse(self.read(format_args!("{pid}/stat"), &mut buffer).ok()?)
+    }
+
+    /// A thread.
+    pub(crate) fn thread_stat(&self, pid: i32, tid: i32) -> Option<Stat> {
+        let mut buffer = [0; 1024];
+        Stat::parse(self.read(format_args!("{pid}/task/{tid}/stat"), &mut buffer).ok()?)
+    }
+
+    /// Numbers of a process's threads.
+    pub(crate) fn threads(&self, pid: i32) -> Vec<i32> {
+        self.numbers(format_args!("{pid}/task"))
+    }
+
+    /// Numbers of a process's open descriptors.
+    pub(crate) fn descriptors(&self, pid: i32) -> Vec<i32> {
+        self.numbers(format_args!("{pid}/fd"))
+    }
+
+    /// Every process there is.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        self.numbers(format_args!("."))
+    }
+
+    /// Children of all threads of a process.
+    pub(crate) fn children(&self, pid: i32) -> Vec<i32> {
+        self.threads(pid).into_iter().flat_map(|tid| self.thread_children(pid, tid)).collect()
+    }
+
+    /// Children started by, or given to, one thread.
+    pub(crate) fn thread_children(&self, pid: i32, tid: i32) -> Vec<i32> {
+        let mut buffer = [0; 4096];
+        let path = format_args!("{pid}/task/{tid}/children");
+        let Ok(text) = self.read(path, &mut buffer) else { return Vec::new() };
+        if text.len() < 4096 {
+            return parse_numbers(text);
+        }
+        parse_numbers(&self.read_all(path).unwrap_or_default())
+    }
+
+    /// Metadata of what a path leads to.
+    pub(crate) fn metadata(&self, path: fmt::Arguments<'_>) -> io::Result<rustix::fs::Stat> {
+        Ok(statat(&self.0, ShortPath::new(path)?.as_str(), AtFlags::empty())?)
+    }
+
+    /// Target of a symbolic link.
+    pub(crate) fn link(&self, path: fmt::Arguments<'_>) -> io::Result<Vec<u8>> {
+        let target = readlinkat(&self.0, ShortPath::new(path)?.as_str(), Vec::new())?;
+        Ok(target.into_bytes())
+    }
+
+    /// Entries of a directory whose names are numbers.
+    fn numbers(&self, path: fmt::Arguments<'_>) -> Vec<i32> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(path) = ShortPath::new(path) else { return Vec::new() };
+        let Ok(directory) = openat(&self.0, path.as_str(), flags, Mode::empty()) else {
+            return Vec::new();
+        };
+        let mut buffer = [MaybeUninit::uninit(); 8192];
+        let mut entries = RawDir::new(directory, &mut buffer);
+        let mut numbers = Vec::new();
+        while let Some(Ok(entry)) = entries.next() {
+            if let Some(number) = entry.file_name().to_str().ok().and_then(|it| it.parse().ok()) {
+                numbers.push(number);
+            }
+        }
+        numbers
+    }
+}
+
+/// Reads a file again that was opened with [`Proc::file`].
+pub(crate) fn reread<'b>(file: BorrowedFd<'_>, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
+    let length = pread(file, &mut *buffer, 0)?;
+    Ok(&buffer[..length])
+}
+
+fn parse_numbers(text: &[u8]) -> Vec<i32> {
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|it| it.parse().ok()).collect()
+}
+
+/// A path on the stack: these are made by the thousand.
+struct ShortPath {
+    bytes: [u8; 64],
+    length: usize,
+}
+
+impl ShortPath {
+    fn new(path: fmt::Arguments<'_>) -> io::Result<Self> {
+        let mut short = Self { bytes: [0; 64], length: 0 };
+        short.write_fmt(path).map_err(|_| io::Error::from_raw_os_error(libc::ENAMETOOLONG))?;
+        Ok(short)
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}
+
+impl fmt::Write for ShortPath {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_a_command_with_parentheses_and_spaces() {
+        let text = b"42 (a) R (b) S 7 42 40 34817 42 4194304 1 2 3 4 5 6 7 8 20 0 3 0 99 0 0\n";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!(
+            (stat.pid, stat.command.as_str(), stat.state, stat.parent),
+            (42, "a) R (b", b'S', 7)
+        );
+        assert_eq!((stat.group, stat.session, stat.tty), (42, 40, 34817));
+        assert_eq!((stat.threads, stat.start), (3, 99));
+    }
+
+    #[test]
+    fn refuses_what_is_cut() {
+        for text in ["", "42", "42 (a", "42 (a) S 1 2 3", "x (a) S 1 2 3 4 5 6 7 8 9 0"] {
+            assert_eq!(Stat::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sees_this_process() {
+        let proc = Proc::open().unwrap();
+        let pid = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(proc.stat(pid).unwrap().pid, pid);
+        assert!(proc.threads(pid).contains(&pid));
+        assert!(proc.processes().contains(&pid));
+        assert!(proc.stat(i32::MAX).is_none());
+    }
+}

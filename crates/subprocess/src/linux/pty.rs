@@ -1,0 +1,174 @@
+//! One pseudo-terminal: the master we read and write, a slave of our own for the fences, modes.
+//!
+//! - portable-pty opens and resizes it; its writer is never taken, because dropping that writer
+//!   types a newline and EOT into the program.
+//! - Nothing here blocks: the master is non-blocking, and so is the kept slave, which is an open
+//!   file of its own and shares no flags with the child's.
+//! - While the slave is kept, the master reports no end of file when the last program is gone.
+
+use std::{
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+    path::PathBuf,
+};
+
+use portable_pty::{MasterPty, PtyPair, PtySize, native_pty_system};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat},
+    io::{Errno, ioctl_fionread, read},
+    pty::{OpenptFlags, ioctl_tiocgptpeer},
+    termios::{LocalModes, tcgetattr, tcgetpgrp},
+};
+use tokio::io::{Interest, unix::AsyncFd};
+
+use super::sys::{duplicate_master, watch};
+use crate::{
+    evidence::Modes,
+    host::{SpawnError, TerminalSize},
+};
+
+/// A terminal whose other side a child may be started on.
+pub(crate) struct Pty {
+    master: AsyncFd<OwnedFd>,
+    /// None once the output has ended, so that the line can hang up.
+    slave: Option<OwnedFd>,
+    identity: TerminalIdentity,
+    name: Option<PathBuf>,
+    /// Only for its size. Dropped last: the line hangs up when both descriptors are gone.
+    portable: Box<dyn MasterPty + Send>,
+}
+
+/// What makes a descriptor of another process *this* terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TerminalIdentity {
+    /// File system, inode and device number of the slave.
+    pub(crate) dev: u64,
+    pub(crate) ino: u64,
+    pub(crate) rdev: u64,
+    /// Device number as `/proc/P/stat` shows it.
+    pub(crate) tty: i32,
+}
+
+impl Pty {
+    /// Opens a terminal. Needs a tokio runtime.
+    pub(crate) fn open(size: TerminalSize) -> Result<Self, SpawnError> {
+        // The first slave stays open until there is another: without any, the line hangs up.
+        let PtyPair { master: portable, slave: _first } = native_pty_system()
+            .openpty(pty_size(size))
+            .map_err(|error| at("open a pseudo-terminal")(io::Error::other(error.to_string())))?;
+        let master = duplicate_master(&*portable).map_err(at("duplicate the master"))?;
+        let flags = fcntl_getfl(&master).map_err(at("read the master's flags"))?;
+        fcntl_setfl(&master, flags | OFlags::NONBLOCK).map_err(at("make it non-blocking"))?;
+        let slave = open_slave(&master, OFlags::NONBLOCK).map_err(at("open the other side"))?;
+        let stat = fstat(&slave).map_err(at("identify the terminal"))?;
+        let identity = TerminalIdentity {
+            dev: stat.st_dev,
+            ino: stat.st_ino,
+            rdev: stat.st_rdev,
+            tty: kernel_device_number(stat.st_rdev),
+        };
+        let name = portable.tty_name();
+        let master = watch(master, Interest::READABLE | Interest::WRITABLE)
+            .map_err(at("watch the master"))?;
+        Ok(Self { master, slave: Some(slave), identity, name, portable })
+    }
+
+    /// A new, blocking open file of the slave, for a child's standard streams.
+    pub(crate) fn slave_for_child(&self) -> io::Result<OwnedFd> {
+        open_slave(self.master.get_ref(), OFlags::empty())
+    }
+
+    pub(crate) fn master(&self) -> &AsyncFd<OwnedFd> {
+        &self.master
+    }
+
+    pub(crate) fn identity(&self) -> TerminalIdentity {
+        self.identity
+    }
+
+    /// Path of the slave in our own mount namespace.
+    pub(crate) fn name(&self) -> Option<&PathBuf> {
+        self.name.as_ref()
+    }
+
+    /// Gives up the kept slave; the input fence and the reader test are gone with it.
+    pub(crate) fn close_slave(&mut self) {
+        self.slave = None;
+    }
+
+    pub(crate) fn resize(&self, size: TerminalSize) -> io::Result<()> {
+        self.portable.resize(pty_size(size)).map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    /// Foreground process group; none when the terminal has none.
+    pub(crate) fn foreground(&self) -> Option<i32> {
+        tcgetpgrp(self.master.get_ref()).ok().map(|it| it.as_raw_nonzero().get())
+    }
+
+    pub(crate) fn modes(&self) -> Option<Modes> {
+        let modes = tcgetattr(self.master.get_ref()).ok()?.local_modes;
+        Some(Modes {
+            canonical: modes.contains(LocalModes::ICANON),
+            echo: modes.contains(LocalModes::ECHO),
+            signals: modes.contains(LocalModes::ISIG),
+        })
+    }
+
+    /// Input fence: polling the slave first moves everything that was written to the master to the
+    /// reader's side, so "not readable" means it was all taken (or is an unfinished line).
+    pub(crate) fn unread_input(&self) -> Option<bool> {
+        readable(self.slave.as_ref()?)
+    }
+
+    /// Bytes of input that wait on the reader's side.
+    pub(crate) fn unread_bytes(&self) -> Option<u64> {
+        ioctl_fionread(self.slave.as_ref()?).ok()
+    }
+
+    /// Output fence: the same for what programs wrote.
+    pub(crate) fn unread_output(&self) -> bool {
+        readable(self.master.get_ref()).unwrap_or(false)
+    }
+
+    /// Whether some thread is blocked in `read(2)` on this terminal: it holds the line discipline's
+    /// read lock, which a read of zero bytes only tries to take. Nothing is consumed.
+    pub(crate) fn blocked_reader(&self) -> Option<bool> {
+        zero_byte_read(self.slave.as_ref()?)
+    }
+}
+
+/// The reader test on any non-blocking descriptor of a slave; none on an unexpected answer.
+pub(crate) fn zero_byte_read(slave: &OwnedFd) -> Option<bool> {
+    match read(slave, &mut [0u8; 0][..]) {
+        Ok(_) => Some(false),
+        Err(Errno::AGAIN) => Some(true),
+        Err(_) => None,
+    }
+}
+
+fn open_slave(master: &OwnedFd, flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | flags;
+    Ok(ioctl_tiocgptpeer(master, OpenptFlags::from_bits_retain(flags.bits()))?)
+}
+
+fn readable(fd: &OwnedFd) -> Option<bool> {
+    let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).ok()?;
+    Some(fds[0].revents().contains(PollFlags::IN))
+}
+
+fn pty_size(size: TerminalSize) -> PtySize {
+    PtySize { rows: size.rows.get(), cols: size.cols.get(), pixel_width: 0, pixel_height: 0 }
+}
+
+/// The encoding of `/proc/P/stat`: the minor's low byte, the major, the rest of the minor.
+fn kernel_device_number(rdev: u64) -> i32 {
+    let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
+    (minor & 0xff | major << 8 | (minor & !0xff) << 12).cast_signed()
+}
+
+/// Names the step in the error of setting up a terminal.
+pub(crate) fn at<E: Into<io::Error>>(step: &'static str) -> impl FnOnce(E) -> SpawnError {
+    move |source| SpawnError::Terminal { step, source: source.into() }
+}

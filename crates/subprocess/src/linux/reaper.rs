@@ -1,0 +1,85 @@
+//! Collecting orphans that were given to the host, and nothing else.
+//!
+//! The host is the reaper of its descendants' orphans. A dead orphan of a session is told from a
+//! child the host itself waits for by its session: children the host starts share the host's,
+//! session leaders are known here, everything else came from inside a session.
+//!
+//! - A leader is never collected here: it is known from before its start was seen to succeed.
+//! - A child that another part of the host starts **in a session of its own** would be taken for an
+//!   orphan; nothing in this project does that.
+
+use std::{
+    collections::HashSet,
+    io,
+    process::Child,
+    sync::{Mutex, MutexGuard, PoisonError, RwLock},
+};
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, getsid, waitid};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::procfs::Proc;
+
+/// Held shared while a leader is started, so that no sweep sees one that is not known yet.
+static STARTING: RwLock<()> = RwLock::new(());
+static LEADERS: Mutex<Option<HashSet<i32>>> = Mutex::new(None);
+
+/// Starts a leader through `start` and remembers it.
+pub(crate) fn start_leader(start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    let child = start()?;
+    leaders().get_or_insert_default().insert(child.id().cast_signed());
+    Ok(child)
+}
+
+/// Forgets a leader: it was collected, or the reaper may collect it.
+pub(crate) fn forget_leader(pid: i32) {
+    leaders().get_or_insert_default().remove(&pid);
+}
+
+/// Whether a session of this host is led by `pid`.
+pub(crate) fn is_leader(pid: i32) -> bool {
+    leaders().as_ref().is_some_and(|it| it.contains(&pid))
+}
+
+fn leaders() -> MutexGuard<'static, Option<HashSet<i32>>> {
+    LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Collects dead orphans as they come, until cancelled.
+pub(crate) async fn run(stop: CancellationToken) -> anyhow::Result<()> {
+    let mut deaths = signal(SignalKind::child())?;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            _ = deaths.recv() => tokio::task::spawn_blocking(sweep).await?,
+        }
+    }
+}
+
+/// Collects the orphans that are dead now. Blocks for a walk over the host's children.
+pub(crate) fn sweep() {
+    let _no_start = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    let Some(proc) = Proc::open() else { return };
+    let Ok(own_session) = getsid(None) else { return };
+    for pid in proc.children(getpid().as_raw_nonzero().get()) {
+        let orphan = proc.stat(pid).is_some_and(|it| {
+            it.is_dead() && it.session != own_session.as_raw_nonzero().get() && !is_leader(pid)
+        });
+        if orphan {
+            collect(pid);
+        }
+    }
+}
+
+/// Collects one dead process if it is our child.
+pub(crate) fn collect(pid: i32) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    if let Some(id) = Pid::from_raw(pid)
+        && let Err(error) = waitid(WaitId::Pid(id), options)
+        && error != rustix::io::Errno::CHILD
+    {
+        tracing::debug!(pid, %error, "an orphan was not collected");
+    }
+}

@@ -1,0 +1,374 @@
+//! Ending everything a session ever started.
+//!
+//! - A process belongs to a session by any one of: being below its leader, its session, its
+//!   controlling terminal, its [`Mark`](super::mark::Mark). The host is the reaper of orphans, so
+//!   whatever left the tree of the leader is still in the tree of the host.
+//! - Signals go through pidfds, or to numbers whose start time was just compared: never to a
+//!   process that took the number of a dead one.
+//! - Nothing is waited for but the ends themselves, within the grace; while waiting, output is read,
+//!   so that a program that writes its last words to a full terminal can end.
+//! - Success means: a last look at the whole process table found nothing.
+
+use std::{
+    collections::{HashMap, HashSet},
+    os::fd::OwnedFd,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    io::Errno,
+    process::{
+        Pid, PidfdFlags, Signal, getpid, getsid, kill_process, kill_process_group, pidfd_open,
+        pidfd_send_signal,
+    },
+};
+use tokio::io::{Interest, unix::AsyncFd};
+
+use super::{
+    mark::Mark,
+    process::{Drained, LocalProcess, drain},
+    procfs::{Proc, Stat},
+    reaper,
+    spawn::{self, Leader},
+    sys, tree,
+};
+use crate::host::{Survivor, TerminateError};
+
+/// How long a process may take to vanish after KILL.
+const KILL_BOUND: Duration = Duration::from_secs(2);
+/// Output kept of a session that is being ended; what exceeds it is read and dropped.
+const OUTPUT_KEPT: usize = 4 * 1024 * 1024;
+/// Ends watched at once; more processes than this take several rounds.
+const MAX_WATCHED: usize = 256;
+
+/// The signs by which a process belongs to a session.
+#[derive(Clone, Copy)]
+struct Signs {
+    leader: i32,
+    tty: i32,
+    mark: Mark,
+}
+
+/// What is needed of the process while it is ended.
+#[derive(Clone, Copy)]
+struct Ends<'a> {
+    leader: &'a Leader,
+    master: &'a AsyncFd<OwnedFd>,
+}
+
+/// A living process that is to end.
+struct Target {
+    stat: Stat,
+    /// None for the leader, whose own is used, and where no more could be opened.
+    pidfd: Option<AsyncFd<OwnedFd>>,
+    /// Why it could not be signalled.
+    refused: Option<Errno>,
+}
+
+/// See [`TerminalProcess::terminate`](crate::TerminalProcess::terminate).
+pub(crate) async fn terminate(
+    process: &mut LocalProcess,
+    grace: Duration,
+    output: &mut Vec<u8>,
+) -> Result<(), TerminateError> {
+    if process.leader.is_collected() {
+        return Ok(());
+    }
+    let signs = Signs::of(process);
+    let mut kept = Kept { output, from: 0 };
+    kept.from = kept.output.len();
+    let Some(proc) = process.proc.clone().or_else(|| Proc::open().map(Arc::new)) else {
+        return terminate_blind(process, grace, &mut kept).await;
+    };
+
+    let ends = Ends { leader: &process.leader, master: process.pty.master() };
+    let deadline = Instant::now() + grace;
+    let mut asked = HashSet::new();
+    let mut targets = look(&proc, signs, find_in_tree).await;
+    while !targets.is_empty() && (asked.is_empty() || Instant::now() < deadline) {
+        for target in &mut targets {
+            if asked.insert((target.stat.pid, target.stat.start)) {
+                ask(ends, target);
+            }
+        }
+        wait(ends, &targets, deadline, &mut kept).await;
+        targets = look(&proc, signs, find_everywhere).await;
+    }
+
+    let deadline = Instant::now() + KILL_BOUND;
+    let mut tried = false;
+    while !targets.is_empty() && (!tried || Instant::now() < deadline) {
+        for target in &mut targets {
+            target.refused = send(ends, target, Signal::KILL).err();
+        }
+        tried = true;
+        targets.retain(|it| it.refused.is_none());
+        wait(ends, &targets, deadline, &mut kept).await;
+        let killed = !targets.is_empty();
+        targets = look(&proc, signs, find_everywhere).await;
+        if !killed {
+            break;
+        }
+    }
+    for target in &mut targets {
+        target.refused = send(ends, target, Signal::KILL).err();
+    }
+
+    if let Err(error) = tokio::task::spawn_blocking(reaper::sweep).await {
+        tracing::error!(%error, "orphans were not collected");
+    }
+    kept.read(ends);
+    process.note_exit();
+    if targets.is_empty() {
+        process.leader.collect();
+        return Ok(());
+    }
+    Err(TerminateError { survivors: targets.iter().map(survivor).collect() })
+}
+
+/// Without a process table: the leader and what is in the foreground.
+async fn terminate_blind(
+    process: &mut LocalProcess,
+    grace: Duration,
+    kept: &mut Kept<'_>,
+) -> Result<(), TerminateError> {
+    let mut last = Ok(());
+    for (signals, bound) in
+        [(&[Signal::TERM, Signal::HUP][..], grace), (&[Signal::KILL][..], KILL_BOUND)]
+    {
+        for &signal in signals {
+            if let Some(group) = process.pty.foreground().and_then(Pid::from_raw)
+                && let Err(error) = kill_process_group(group, signal)
+            {
+                tracing::debug!(%error, "the foreground group was not signalled");
+            }
+            last = process.leader.signal(signal);
+        }
+        let deadline = Instant::now() + bound;
+        let ends = Ends { leader: &process.leader, master: process.pty.master() };
+        wait_for(ends, &ends.leader.pidfd, deadline, kept).await;
+        process.note_exit();
+        process.leader.collect();
+        if process.leader.is_collected() {
+            return Ok(());
+        }
+    }
+    let reason =
+        last.err().map_or_else(|| "still there after SIGKILL".to_owned(), |it| it.to_string());
+    let command = "the session's leader".to_owned();
+    Err(TerminateError { survivors: vec![Survivor { pid: process.leader.pid, command, reason }] })
+}
+
+/// Kills what belongs to the session, without waiting for anything.
+pub(crate) fn kill_at_once(process: &LocalProcess) {
+    if let Some(proc) = Proc::open() {
+        for stat in find_in_tree(&proc, Signs::of(process)) {
+            if stat.pid != process.leader.pid
+                && let Some(pidfd) = open(&proc, &stat)
+                && let Err(error) = pidfd_send_signal(pidfd, Signal::KILL)
+            {
+                tracing::debug!(pid = stat.pid, %error, "not killed");
+            }
+        }
+    }
+    if let Err(error) = process.leader.signal(Signal::KILL) {
+        tracing::debug!(pid = process.leader.pid, %error, "leader not killed");
+    }
+}
+
+/// Output read while a session is ended, up to [`OUTPUT_KEPT`].
+struct Kept<'a> {
+    output: &'a mut Vec<u8>,
+    /// Length before.
+    from: usize,
+}
+
+impl Kept<'_> {
+    /// Reads what is there; false when nothing will come any more.
+    fn read(&mut self, ends: Ends<'_>) -> bool {
+        let drained = drain(ends.master.get_ref(), self.output, OUTPUT_KEPT);
+        self.output.truncate(self.from + OUTPUT_KEPT);
+        !matches!(drained, Drained::Hangup)
+    }
+}
+
+impl Signs {
+    fn of(process: &LocalProcess) -> Self {
+        let (leader, mark) = (process.leader.pid, process.leader.mark);
+        Self { leader, tty: process.pty.identity().tty, mark }
+    }
+}
+
+/// Looks for the session's processes on a thread that may block, and opens their pidfds.
+async fn look(proc: &Arc<Proc>, signs: Signs, find: fn(&Proc, Signs) -> Vec<Stat>) -> Vec<Target> {
+    let table = Arc::clone(proc);
+    let found = tokio::task::spawn_blocking(move || {
+        find(&table, signs)
+            .into_iter()
+            .enumerate()
+            .map(|(index, stat)| {
+                let wanted = stat.pid != signs.leader && index < MAX_WATCHED;
+                let pidfd = wanted.then(|| open(&table, &stat)).flatten();
+                let pidfd = pidfd.and_then(|it| sys::watch(it, Interest::READABLE).ok());
+                Target { stat, pidfd, refused: None }
+            })
+            .collect()
+    });
+    match found.await {
+        Ok(targets) => targets,
+        Err(error) => {
+            tracing::error!(%error, "the process table was not searched");
+            Vec::new()
+        }
+    }
+}
+
+/// A pidfd of exactly this process; none when it is gone or no descriptor is left.
+fn open(proc: &Proc, stat: &Stat) -> Option<OwnedFd> {
+    let pidfd = pidfd_open(Pid::from_raw(stat.pid)?, PidfdFlags::NONBLOCK).ok()?;
+    (proc.stat(stat.pid)?.start == stat.start).then_some(pidfd)
+}
+
+/// The session's living processes in the host's tree, children first, the leader last.
+fn find_in_tree(proc: &Proc, signs: Signs) -> Vec<Stat> {
+    let orphans = tree::orphans(proc, true).into_iter().map(|it| it.pid);
+    let roots: Vec<_> = std::iter::once(signs.leader).chain(orphans).collect();
+    let found: Vec<_> = tree::walk(proc, roots).into_iter().map(|(stat, _)| stat).collect();
+    select(proc, signs, found)
+}
+
+/// The same from the whole process table, whatever the tree looks like.
+fn find_everywhere(proc: &Proc, signs: Signs) -> Vec<Stat> {
+    select(proc, signs, proc.processes().into_iter().filter_map(|pid| proc.stat(pid)).collect())
+}
+
+fn select(proc: &Proc, signs: Signs, all: Vec<Stat>) -> Vec<Stat> {
+    let own = getpid().as_raw_nonzero().get();
+    let own_session = getsid(None).map_or(0, |it| it.as_raw_nonzero().get());
+    let parents: HashMap<i32, i32> = all.iter().map(|it| (it.pid, it.parent)).collect();
+    let ancestors = |pid: i32| {
+        let mut length = 0;
+        std::iter::successors(parents.get(&pid).copied(), |it| parents.get(it).copied()).take_while(
+            move |&it| {
+                length += 1;
+                it != 0 && length < 10_000
+            },
+        )
+    };
+    let reaper = spawn::is_subreaper();
+    let has_sign = |stat: &Stat| {
+        let adopted = stat.parent == own || (!reaper && stat.parent == 1);
+        stat.pid == signs.leader
+            || stat.session == signs.leader
+            // Terminals of other containers have the same numbers: only below the host.
+            || (stat.tty == signs.tty && (stat.parent == own || ancestors(stat.pid).any(|it| it == own)))
+            || (adopted
+                && stat.session != own_session
+                && !reaper::is_leader(stat.pid)
+                && signs.mark.is_on(proc, stat.pid))
+    };
+    let signed: HashSet<i32> =
+        all.iter().filter(|it| it.pid != own && has_sign(it)).map(|it| it.pid).collect();
+    let belongs = |pid: i32| {
+        signed.contains(&pid)
+            || ancestors(pid).take_while(|&it| it != own).any(|it| signed.contains(&it))
+    };
+    let mut found: Vec<_> = all
+        .iter()
+        .filter(|it| it.pid != own && !it.is_dead() && belongs(it.pid))
+        .map(|it| (ancestors(it.pid).count(), it.clone()))
+        .collect();
+    found.sort_by_key(|(depth, it)| (it.pid == signs.leader, std::cmp::Reverse(*depth)));
+    found.into_iter().map(|(_, stat)| stat).collect()
+}
+
+/// Asks a process to end: TERM, for the leader HUP before (interactive shells ignore TERM), and
+/// CONT for one that is stopped and would not hear it.
+fn ask(ends: Ends<'_>, target: &mut Target) {
+    let leader = target.stat.pid == ends.leader.pid;
+    let stopped = target.stat.state == b'T';
+    let signals =
+        [leader.then_some(Signal::HUP), Some(Signal::TERM), stopped.then_some(Signal::CONT)];
+    for signal in signals.into_iter().flatten() {
+        if let Err(error) = send(ends, target, signal) {
+            tracing::debug!(pid = target.stat.pid, %error, "not asked to end");
+        }
+    }
+}
+
+/// Signals a target; one that is gone counts as signalled.
+fn send(ends: Ends<'_>, target: &Target, signal: Signal) -> Result<(), Errno> {
+    let sent = if target.stat.pid == ends.leader.pid {
+        pidfd_send_signal(ends.leader.pidfd.get_ref(), signal)
+    } else if let Some(pidfd) = &target.pidfd {
+        pidfd_send_signal(pidfd.get_ref(), signal)
+    } else {
+        signal_number(&target.stat, signal)
+    };
+    match sent {
+        Err(Errno::SRCH) => Ok(()),
+        other => other,
+    }
+}
+
+/// Signals a process without a pidfd, if its number is still its own.
+fn signal_number(stat: &Stat, signal: Signal) -> Result<(), Errno> {
+    let now = Proc::open().and_then(|it| it.stat(stat.pid));
+    match Pid::from_raw(stat.pid) {
+        Some(pid) if now.is_some_and(|it| it.start == stat.start) => kill_process(pid, signal),
+        _ => Ok(()),
+    }
+}
+
+/// Waits until all `targets` are gone or the deadline passed.
+async fn wait(ends: Ends<'_>, targets: &[Target], deadline: Instant, kept: &mut Kept<'_>) {
+    let mut unwatched = false;
+    for target in targets {
+        if target.stat.pid == ends.leader.pid {
+            wait_for(ends, &ends.leader.pidfd, deadline, kept).await;
+        } else if let Some(pidfd) = &target.pidfd {
+            wait_for(ends, pidfd, deadline, kept).await;
+        } else {
+            unwatched = true;
+        }
+    }
+    if unwatched {
+        // Its end is no event without a pidfd; the next look at the process table tells.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Waits for one end, reading output meanwhile.
+async fn wait_for(
+    ends: Ends<'_>,
+    pidfd: &AsyncFd<OwnedFd>,
+    deadline: Instant,
+    kept: &mut Kept<'_>,
+) {
+    let master = ends.master;
+    let mut open = true;
+    loop {
+        tokio::select! {
+            // An error cannot be waited out either.
+            _ = pidfd.readable() => return,
+            () = tokio::time::sleep_until(deadline.into()) => return,
+            Ok(mut readable) = master.readable(), if open => {
+                readable.clear_ready();
+                open = kept.read(ends);
+            }
+        }
+    }
+}
+
+fn survivor(target: &Target) -> Survivor {
+    let reason = match target.refused {
+        Some(Errno::PERM) => "not permitted to signal it (it runs as another user)".to_owned(),
+        Some(error) => std::io::Error::from(error).to_string(),
+        None if target.stat.state == b'D' => {
+            "in an uninterruptible wait, does not end after SIGKILL".to_owned()
+        }
+        None => "still there after SIGKILL".to_owned(),
+    };
+    Survivor { pid: target.stat.pid, command: target.stat.command.clone(), reason }
+}
