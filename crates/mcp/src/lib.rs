@@ -88,6 +88,16 @@ pub struct McpServer {
 }
 
 impl McpServer {
+    /// [`Self::serve`] over the standard streams of this process.
+    pub async fn serve_stdio(
+        &self,
+        workspace_root: PathBuf,
+        stop: CancellationToken,
+    ) -> anyhow::Result<()> {
+        let (input, output) = rmcp::transport::stdio_pipes();
+        self.serve(input, output, workspace_root, stop).await
+    }
+
     /// Serves one client until it ends its input, goes away, or `stop` is cancelled; then ends its
     /// agent and everything the agent owns, and returns.
     ///

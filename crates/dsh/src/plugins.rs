@@ -1,0 +1,37 @@
+//! What this host is made of: the linked plugins, their names, and the rows it adds.
+
+use dsh_core::Vocabulary;
+
+// The link list: a plugin that nothing mentions is not linked. One line for each plugin crate;
+// `tests/plugins.rs` compares it with the workspace.
+use agents as _;
+use mcp as _;
+use sandbox_policy as _;
+use session_log as _;
+use subprocess as _;
+use system_prompt as _;
+use terminal as _;
+use terminal_bash as _;
+use tool_terminal as _;
+use tools as _;
+
+/// Names of rows as DSH writes them.
+pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
+    prefix: "@deepseek-ai/dsh-",
+    aliases: &[
+        ("agent", "agents"),
+        ("subprocess-local", "subprocess"),
+        ("session-persistence-jsonl", "session-log"),
+    ],
+    not_provided: &["agent-loop", "jobs", "jobs-local", "tool-jobs", "web"],
+};
+
+/// Rows the host adds unless the composition has them or another provider of their service.
+pub(crate) const BASE: [&str; 6] =
+    ["agents", "tools", "system-prompt", "session-log", "sandbox-policy", "subprocess"];
+
+/// The front end of `dsh mcp`.
+pub(crate) const MCP: &str = "mcp";
+
+/// Front ends other than [`MCP`]; their rows stay idle in `dsh mcp`.
+pub(crate) const OTHER_FRONT_ENDS: [&str; 2] = ["agent-loop", "web"];

@@ -1,0 +1,63 @@
+// Drives `dsh mcp` with the official TypeScript MCP SDK: lists the tools and runs a command.
+//
+// usage: node client.mjs DSH_BINARY [--structured]
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+// The SDK is installed beside nothing of ours: NODE_PATH says where.
+const require = createRequire(process.env.MCP_SDK_NODE_MODULES + "/");
+const load = (name) => import(pathToFileURL(require.resolve(name)).href);
+const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
+const { StdioClientTransport } = await load("@modelcontextprotocol/sdk/client/stdio.js");
+
+const [binary, ...flags] = process.argv.slice(2);
+const structured = flags.includes("--structured");
+const transport = new StdioClientTransport({
+  command: binary,
+  args: ["mcp", ...flags],
+  env: process.env,
+});
+const client = new Client({ name: "client.mjs", version: "1.0.0" });
+await client.connect(transport);
+
+const { tools } = await client.listTools();
+assert.deepEqual(
+  tools.map((tool) => tool.name),
+  [
+    "terminal_close",
+    "terminal_list",
+    "terminal_open",
+    "terminal_read",
+    "terminal_send",
+    "terminal_signal",
+  ],
+);
+for (const tool of tools) assert.equal(tool.outputSchema !== undefined, structured, tool.name);
+
+async function call(name, args) {
+  const result = await client.callTool({ name, arguments: args });
+  const text = result.content.map((block) => block.text).join("\n");
+  console.log(`--- ${name} ${JSON.stringify(args)}\n${text}`);
+  assert.ok(!result.isError, text);
+  assert.equal(result.structuredContent !== undefined, structured);
+  return { text, value: result.structuredContent };
+}
+
+await call("terminal_open", { type: "shell" });
+const sent = await call("terminal_send", { sessionId: "pty-1", text: "echo $((6 * 7)); (exit 5)" });
+assert.match(sent.text, /\n42\n[^]*\[exit: 5\]\n\[wait: stdin_read\]\n\[session: running\]$/);
+if (structured) {
+  assert.equal(sent.value.waitReason, "stdin_read");
+  assert.equal(sent.value.lastCommand.exitCode, 5);
+}
+const listed = await call("terminal_list", {});
+if (structured) assert.equal(listed.value.result[0].sessionId, "pty-1");
+await call("terminal_close", { sessionId: "pty-1" });
+
+const unknown = await client.callTool({ name: "terminal_close", arguments: { sessionId: "pty-1" } });
+assert.ok(unknown.isError);
+assert.equal(unknown._meta["dsh/error"].code, "NO_SESSION");
+await client.close();
+console.log("ok");

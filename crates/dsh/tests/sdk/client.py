@@ -1,0 +1,135 @@
+"""Drives `dsh mcp` with the official Python MCP SDK, through one whole session.
+
+usage: client.py DSH_BINARY [--structured]
+
+Prints what each call answered; any surprise is an exception and a non-zero exit status.
+"""
+
+import asyncio
+import os
+import pathlib
+import re
+import sys
+
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+TOOLS = [
+    "terminal_close",
+    "terminal_list",
+    "terminal_open",
+    "terminal_read",
+    "terminal_send",
+    "terminal_signal",
+]
+
+
+def attribute(value, *names):
+    """The SDK's property names changed from camel case to snake case between its versions."""
+    for name in names:
+        if hasattr(value, name):
+            return getattr(value, name)
+    raise AttributeError(f"{type(value).__name__} has none of {names}")
+
+
+def processes_of(marker):
+    """Ids of living processes whose environment has this entry."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if marker.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+            except OSError:
+                pass
+    return found
+
+
+class Terminal:
+    def __init__(self, session, structured):
+        self.session = session
+        self.structured = structured
+
+    async def call(self, tool, error=False, **arguments):
+        result = await self.session.call_tool(tool, arguments)
+        text = "\n".join(block.text for block in result.content)
+        print(f"--- {tool} {arguments}\n{text}")
+        assert attribute(result, "is_error", "isError") == error, text
+        value = attribute(result, "structured_content", "structuredContent")
+        assert (value is not None) == (self.structured and not error), value
+        return text
+
+    async def send(self, text, *expected, **arguments):
+        shown = await self.call("terminal_send", sessionId="pty-1", text=text, **arguments)
+        for part in expected:
+            assert part in shown, f"{part!r} is not in {shown!r}"
+        return shown
+
+
+async def drive(session, structured):
+    initialized = await session.initialize()
+    assert "terminal session" in initialized.instructions, initialized.instructions
+    tools = (await session.list_tools()).tools
+    assert [tool.name for tool in tools] == TOOLS, tools
+    for tool in tools:
+        assert attribute(tool, "input_schema", "inputSchema")["type"] == "object"
+        schema = attribute(tool, "output_schema", "outputSchema")
+        assert (schema is not None) == structured
+        assert schema is None or schema["type"] == "object", schema
+
+    terminal = Terminal(session, structured)
+    opened = await terminal.call("terminal_open", type="shell", name="main")
+    assert opened.startswith("started terminal session pty-1 (main) [type: shell]\ndsh> "), opened
+    # What one call leaves, the next one finds.
+    await terminal.send("cd /tmp; export GREETING=hello", "[exit: 0]", "[wait: stdin_read]")
+    await terminal.send('echo "$PWD $GREETING"', "\n/tmp hello\n", "[exit: 0]")
+    await terminal.send("(exit 3)", "[exit: 3]", "[session: running]")
+    marker = re.search(r"DSH_SESSION_ID=\S+", await terminal.send("env | grep ^DSH_SESSION_ID")).group()
+    # A program that asks.
+    await terminal.send("python3 -q", ">>> ", "[state: waiting for input (python3", "[wait: stdin_read]")
+    await terminal.send("print(2+2)", "\n4\n>>> ", "[wait: stdin_read]")
+    await terminal.send("exit()", "[exit: 0]")
+    # A program that has to be stopped while its send waits.
+    sleeping = asyncio.create_task(terminal.send("sleep 100", "[exit: 130]", "[wait: stdin_read]"))
+    # The kernel says when it runs: the signal must not come before.
+    while not any(
+        pathlib.Path(f"/proc/{pid}/comm").read_text() == "sleep\n" for pid in processes_of(marker)
+    ):
+        await asyncio.sleep(0.01)
+    await terminal.call("terminal_signal", sessionId="pty-1", signal="SIGINT")
+    await sleeping
+    # Pages of what was shown.
+    await terminal.send("seq 1 50", "\n50\n")
+    page = await terminal.call("terminal_read", sessionId="pty-1", offset=1, count=2)
+    assert page.startswith("49\n50\n[lines: 1-3 of "), page
+    # Mistakes are answers.
+    unknown = await terminal.call("terminal_read", error=True, sessionId="pty-99")
+    assert unknown == "Error: unknown terminal session pty-99", unknown
+    await terminal.call("terminal_read", error=True, sessionId="pty-1", offset=-1)
+    await terminal.call("terminal_open", error=True)
+    await terminal.call("terminal_close", sessionId="pty-1")
+    assert await terminal.call("terminal_list") == "(no terminal sessions)"
+    # What the end of the connection has to end.
+    await terminal.call("terminal_open", type="shell")
+    await terminal.call("terminal_send", sessionId="pty-2", text="setsid sleep 987 & nohup sleep 986 &")
+    assert len(processes_of(marker)) >= 3, processes_of(marker)
+    return marker
+
+
+async def main():
+    binary, structured = sys.argv[1], "--structured" in sys.argv
+    server = StdioServerParameters(
+        command=binary, args=["mcp"] + ["--structured"] * structured, env=dict(os.environ)
+    )
+    async with stdio_client(server) as (read, write):
+        async with ClientSession(read, write) as session:
+            marker = await drive(session, structured)
+    for _ in range(500):
+        if not processes_of(marker):
+            break
+        await asyncio.sleep(0.01)
+    assert processes_of(marker) == [], "the disconnect left processes"
+    print("ok")
+
+
+asyncio.run(main())
