@@ -42,7 +42,7 @@ pub(crate) fn folder(home: &Path, agent: &Agent) -> PathBuf {
 fn agent_name(id: &str) -> String {
     let harmless = !id.starts_with('.')
         && id.len() <= MAX_NAME
-        && percent_encode(id.as_bytes(), ESCAPED).eq([id].into_iter());
+        && percent_encode(id.as_bytes(), ESCAPED).eq([id]);
     if harmless { id.to_owned() } else { hashed(id.as_bytes()) }
 }
 

@@ -12,7 +12,8 @@ use crate::LogError;
 
 /// The lines of a log, header first.
 ///
-/// A last event that was cut by a crash of the host is left out; damage anywhere else is an error.
+/// A last event that was cut by a crash of the host is left out. Damage that does not look like the
+/// end of the file, such as a wrong checksum, is an error.
 pub fn read_log(path: &Path) -> Result<Vec<Value>, LogError> {
     read_lines(path).map_err(|source| LogError { path: path.to_owned(), source })
 }

@@ -150,9 +150,9 @@ async fn the_file_is_whole_after_every_append_and_a_cut_costs_one_event() {
         assert!((20..=21).contains(&left.len()), "cut at {cut} of {before}..{end}");
         assert_eq!(left, lines[..left.len()]);
     }
-    // Damage is not taken for a crash.
+    // A wrong checksum is not taken for a crash.
     let mut damaged = whole.clone();
-    damaged[ends[3] + 8] ^= 0xff;
+    damaged[ends[3] - 1] ^= 0xff;
     fs::write(&cut_file, &damaged).unwrap();
     let error = read_log(&cut_file).unwrap_err();
     assert_eq!(error.path, cut_file);

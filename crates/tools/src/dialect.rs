@@ -264,3 +264,142 @@ fn unwrap_lines(text: &str) -> String {
         .collect();
     paragraphs.join("\n\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_type_becomes_parameters() {
+        /// How loud.
+        #[derive(Deserialize, JsonSchema)]
+        enum Level {
+            #[serde(rename = "low")]
+            Low,
+            /// Not always.
+            #[serde(rename = "high")]
+            High,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its schema matters")]
+        struct Step {
+            name: String,
+            again: Option<Box<[u32]>>,
+        }
+        /// Left out.
+        #[derive(Deserialize, JsonSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        #[expect(dead_code, reason = "only its schema matters")]
+        struct Parameters {
+            /// Which
+            /// session.
+            session_id: String,
+            #[serde(default)]
+            offset: Option<f64>,
+            /// Its own words.
+            level: Option<Level>,
+            bare: Level,
+            steps: Vec<Step>,
+            #[schemars(range(min = 1))]
+            #[serde(default)]
+            lines: u16,
+            any: Value,
+        }
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "sessionId": { "type": "string", "description": "Which session." },
+                "offset": { "type": "number" },
+                "level": {
+                    "type": "string", "description": "Its own words.", "enum": ["low", "high"],
+                },
+                "bare": { "type": "string", "description": "How loud.", "enum": ["low", "high"] },
+                "steps": { "type": "array", "items": {
+                    "type": "object",
+                    "properties": {
+                        "name": { "type": "string" },
+                        "again": { "type": "array", "items": { "type": "integer" } },
+                    },
+                    "required": ["name"],
+                } },
+                "lines": { "type": "integer" },
+                "any": {},
+            },
+            "required": ["sessionId", "bare", "steps", "any"],
+        });
+        let parameters = parameters_of::<Parameters>().unwrap();
+        assert_eq!(parameters, expected);
+        check(&parameters).unwrap();
+    }
+
+    #[test]
+    fn no_parameters_are_an_empty_object() {
+        #[derive(JsonSchema)]
+        struct Nothing {}
+        let parameters = parameters_of::<Nothing>().unwrap();
+        assert_eq!(parameters, json!({ "type": "object", "properties": {} }));
+    }
+
+    #[test]
+    fn what_would_change_its_meaning_is_refused() {
+        let wrap = |schema: Value| json!({ "type": "object", "properties": { "x": schema } });
+        let table = [
+            (wrap(json!({ "type": ["string", "integer"] })), "`x` has several types, "),
+            (
+                wrap(json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }] })),
+                "`x` has a union (`anyOf`), ",
+            ),
+            (
+                wrap(json!({ "oneOf": [{ "const": 1, "type": "integer" }, { "const": "a" }] })),
+                "`x` has values of several types, ",
+            ),
+            (
+                wrap(json!({ "type": "object", "additionalProperties": { "type": "string" } })),
+                "`x` has properties of any name, ",
+            ),
+            (
+                wrap(json!({ "type": "array", "items": { "not": {} } })),
+                "`x[]` has the keyword `not`, ",
+            ),
+            (wrap(json!({ "$ref": "#/$defs/y" })), "`x` has the unknown reference `#/$defs/y`, "),
+            (wrap(json!(false)), "`x` has a schema that nothing fits, "),
+        ];
+        for (schema, problem) in table {
+            let error = small_dialect(&schema).unwrap_err().to_string();
+            assert!(error.starts_with(problem), "{error}");
+        }
+        let mut recursive = wrap(json!({ "$ref": "#/$defs/y" }));
+        recursive["$defs"] = json!({ "y": { "type": "array", "items": { "$ref": "#/$defs/y" } } });
+        let error = small_dialect(&recursive).unwrap_err();
+        assert_eq!((error.path.as_str(), error.what.as_str()), ("x[]", "the recursive type `y`"));
+    }
+
+    #[test]
+    fn single_alternatives_and_constants_are_kept() {
+        let table = [
+            (json!({ "allOf": [{ "type": "string", "title": "T" }] }), json!({ "type": "string" })),
+            (json!({ "type": "string", "const": "a" }), json!({ "type": "string", "enum": ["a"] })),
+            (
+                json!({ "type": ["string", "null"], "enum": ["a", null], "default": null }),
+                json!({ "type": "string", "enum": ["a"] }),
+            ),
+        ];
+        for (schema, expected) in table {
+            assert_eq!(small_dialect(&schema).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn parameters_outside_of_the_dialect_are_found() {
+        let nested = json!({ "type": "object", "properties": {
+            "a": { "type": "array", "items": { "type": "string", "minLength": 1 } },
+        } });
+        assert_eq!(check(&nested).unwrap_err().path, "a[]");
+        check(&json!({ "type": "object", "additionalProperties": false })).unwrap();
+        check(&json!({ "type": "object", "additionalProperties": true })).unwrap_err();
+        check(&json!({ "properties": {} })).unwrap_err();
+    }
+}

@@ -119,7 +119,8 @@ pub enum PostDecision {
 /// that never got that far: invalid arguments and denials of a [`PreLayer`].
 #[async_trait]
 pub trait PostLayer: Send + Sync {
-    /// The decision on `result`, which earlier layers may have changed.
+    /// The decision on `result`, which earlier layers may have changed. `call` has the arguments
+    /// that the [`PreLayer`]s left.
     async fn post_execute(&self, call: &ToolCall, result: &ToolResult) -> PostDecision;
 }
 

@@ -18,6 +18,7 @@ pub mod schema;
 pub mod tool;
 
 mod core;
+mod journal;
 mod pipeline;
 mod running;
 

@@ -14,7 +14,7 @@ use crate::{
     call::{ToolCall, ToolResult},
     core::Core,
     layer::{Next, Outcome, PostDecision, PreDecision},
-    registry::{Entry, Inner},
+    registry::{Entry, Inner, not_live},
     tool::ToolError,
 };
 
@@ -60,17 +60,17 @@ impl From<ToolError> for Finished {
 pub(crate) async fn run(inner: &Inner, entry: Option<&Entry>, call: ToolCall) -> ToolResult {
     let logged =
         entry.map_or_else(|| call.arguments.clone(), |it| it.log_arguments(&call.arguments));
-    if let Some(agent) = &call.agent {
-        inner.log(agent, Event::tool_call(&call.call_id, &call.name, &logged));
+    let log = inner.journal.open(call.agent.as_deref());
+    if let Some(log) = &log {
+        log.append(Event::tool_call(&call.call_id, &call.name, &logged));
     }
-    let finished = match inner.follow(call.agent.as_deref()) {
-        Ok(()) => inside(inner, entry, &call, &logged).await,
-        Err(error) => error.into(),
+    let finished = match call.agent.as_deref() {
+        Some(agent) if inner.running.follow(agent).is_err() => not_live(agent).into(),
+        _ => inside(inner, entry, &call, &logged).await,
     };
-    let log_arguments = finished.log_arguments;
     let result = finish(inner, entry, &call, finished.result);
-    if let Some(agent) = &call.agent {
-        inner.log(agent, result_event(&call, &result, log_arguments));
+    if let Some(log) = &log {
+        log.append(result_event(&call, &result, finished.log_arguments));
     }
     result
 }

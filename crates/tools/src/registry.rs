@@ -1,26 +1,26 @@
 //! Registered tools, what is put around them, and the way into the pipeline.
 
 use std::{
-    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use agents::{Agent, AgentInstance};
+use agents::Agent;
 use anyhow::Context as _;
 use dsh_core::{Scope, ScopedMap, scope::ScopeClosed};
 use serde_json::Value;
-use session_log::{Event, EventLog};
+use session_log::EventLog;
 
 use crate::{
     call::{ToolCall, ToolResult},
     intent::{CallIntent, ResultIntent},
+    journal::Journal,
     layer::{ExecuteLayer, Guard, PostLayer, PreLayer, ResultObserver},
     pipeline::{self, failed, panicked},
-    running::{CancelOnDrop, Running, RunningCalls},
+    running::{CancelOnDrop, Running, RunningCalls, Ticket},
     schema::{OutputSchema, ParameterSchema},
     tool::{Tool, ToolError, ToolSpec},
 };
@@ -40,8 +40,6 @@ pub(crate) struct Entry {
     output: Arc<OutputSchema>,
 }
 
-type LogSource = Box<dyn Fn() -> Option<Arc<dyn EventLog>> + Send + Sync>;
-
 pub(crate) struct Inner {
     scope: Scope,
     next: AtomicU64,
@@ -51,21 +49,13 @@ pub(crate) struct Inner {
     pub(crate) guards: ScopedMap<Arc<dyn Guard>>,
     pub(crate) post: ScopedMap<Arc<dyn PostLayer>>,
     pub(crate) observers: ScopedMap<Arc<dyn ResultObserver>>,
-    running: Arc<RunningCalls>,
-    agents: Arc<Mutex<BTreeMap<AgentInstance, LogHealth>>>,
-    log: LogSource,
-}
-
-/// Whether a failure of an agent's log has been reported.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum LogHealth {
-    Fine,
-    Reported,
+    pub(crate) running: Arc<RunningCalls>,
+    pub(crate) journal: Journal,
 }
 
 impl ToolRegistry {
     /// An empty registry that ends with `scope`: running calls are cancelled and awaited then.
-    /// `log` is asked with each event; without a log nothing is written.
+    /// `log` is asked with each call; without a log nothing is written.
     pub fn new(
         scope: &Scope,
         log: impl Fn() -> Option<Arc<dyn EventLog>> + Send + Sync + 'static,
@@ -89,8 +79,7 @@ impl ToolRegistry {
             post: ScopedMap::new("post-execute layer"),
             observers: ScopedMap::new("tool result observer"),
             running,
-            agents: Arc::default(),
-            log: Box::new(log),
+            journal: Journal::new(log),
         })))
     }
 
@@ -232,7 +221,7 @@ impl ToolRegistry {
 }
 
 impl Inner {
-    fn admit(&self, call: &ToolCall) -> Result<(crate::running::Ticket, Option<Entry>), ToolError> {
+    fn admit(&self, call: &ToolCall) -> Result<(Ticket, Option<Entry>), ToolError> {
         self.running.enter(|| {
             if self.scope.token().is_cancelled() {
                 return Err(failed("SHUTTING_DOWN", "the host is shutting down"));
@@ -252,43 +241,6 @@ impl Inner {
         })
     }
 
-    /// Makes the agent's end await its calls. Called once the agent's log is open: the end of the
-    /// log is then older in the agent's scope and comes after the results of these calls.
-    pub(crate) fn follow(&self, agent: Option<&Agent>) -> Result<(), ToolError> {
-        let Some(agent) = agent else { return Ok(()) };
-        let instance = agent.instance();
-        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
-        if agents.contains_key(&instance) {
-            return Ok(());
-        }
-        let (calls, followed) = (Arc::clone(&self.running), Arc::clone(&self.agents));
-        let ending = agent.scope().defer("running tool calls", move || {
-            let (calls, followed) = (Arc::clone(&calls), Arc::clone(&followed));
-            async move {
-                calls.end("the agent has ended", |call| call.agent == Some(instance)).await;
-                followed.lock().unwrap_or_else(PoisonError::into_inner).remove(&instance);
-                Ok(())
-            }
-        });
-        ending.map_err(|_| not_live(agent))?;
-        agents.insert(instance, LogHealth::Fine);
-        Ok(())
-    }
-
-    /// Appends to the agent's log, if there is one. A failing log is reported once per agent.
-    pub(crate) fn log(&self, agent: &Agent, event: Event) {
-        let Some(log) = (self.log)() else { return };
-        let Err(error) = log.append(agent, event) else { return };
-        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = agents.get_mut(&agent.instance());
-        if known.is_some_and(|health| {
-            std::mem::replace(health, LogHealth::Reported) == LogHealth::Reported
-        }) {
-            return;
-        }
-        tracing::error!(agent = agent.id(), %error, "the session log cannot be written; going on without");
-    }
-
     /// Names of the tools an agent sees, sorted.
     pub(crate) fn names(&self, agent: Option<&Agent>) -> Vec<String> {
         let mut names = self.tools.names();
@@ -298,7 +250,7 @@ impl Inner {
     }
 }
 
-fn not_live(agent: &Agent) -> ToolError {
+pub(crate) fn not_live(agent: &Agent) -> ToolError {
     failed("OWNER_NOT_LIVE", format!("agent `{}` has ended and can call no tools", agent.id()))
 }
 

@@ -4,12 +4,12 @@
 //! registry began, and that end awaits it, or it is refused. Both are decided under one lock.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agents::AgentInstance;
-use dsh_core::Cancel;
+use agents::{Agent, AgentInstance};
+use dsh_core::{Cancel, scope::ScopeClosed};
 use tokio::sync::watch;
 
 /// What a running call depends on.
@@ -24,6 +24,8 @@ pub(crate) struct Running {
 #[derive(Default)]
 pub(crate) struct RunningCalls {
     calls: Mutex<BTreeMap<u64, Running>>,
+    /// Agents whose end awaits their calls.
+    followed: Mutex<BTreeSet<AgentInstance>>,
     ended: watch::Sender<u64>,
 }
 
@@ -39,11 +41,32 @@ impl RunningCalls {
         self: &Arc<Self>,
         admit: impl FnOnce() -> Result<(Running, T), E>,
     ) -> Result<(Ticket, T), E> {
-        let mut calls = self.lock();
+        let mut calls = lock(&self.calls);
         let (running, admitted) = admit()?;
         let id = calls.last_key_value().map_or(0, |(id, _)| id + 1);
         calls.insert(id, running);
         Ok((Ticket { calls: Arc::clone(self), id }, admitted))
+    }
+
+    /// Makes the agent's end await its calls. To be called once the agent's log is open: the end of
+    /// the log is then older in the agent's scope and comes after the results of these calls.
+    pub(crate) fn follow(self: &Arc<Self>, agent: &Agent) -> Result<(), ScopeClosed> {
+        let instance = agent.instance();
+        let mut followed = lock(&self.followed);
+        if followed.contains(&instance) {
+            return Ok(());
+        }
+        let shared = Arc::clone(self);
+        agent.scope().defer("running tool calls", move || {
+            let shared = Arc::clone(&shared);
+            async move {
+                shared.end("the agent has ended", |call| call.agent == Some(instance)).await;
+                lock(&shared.followed).remove(&instance);
+                Ok(())
+            }
+        })?;
+        followed.insert(instance);
+        Ok(())
     }
 
     /// Cancels the calls that `affected` selects and resolves when none of them is left.
@@ -51,7 +74,7 @@ impl RunningCalls {
         let mut ended = self.ended.subscribe();
         loop {
             let left: Vec<Running> =
-                self.lock().values().filter(|call| affected(call)).cloned().collect();
+                lock(&self.calls).values().filter(|call| affected(call)).cloned().collect();
             if left.is_empty() {
                 return;
             }
@@ -62,17 +85,17 @@ impl RunningCalls {
             ended.changed().await.ok();
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Running>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.calls.lock().remove(&self.id);
+        lock(&self.calls.calls).remove(&self.id);
         self.calls.ended.send_modify(|ended| *ended = ended.wrapping_add(1));
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Cancels when it is dropped before it was disarmed.

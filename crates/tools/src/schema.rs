@@ -179,8 +179,7 @@ fn collect(
             problems.push((2, text));
         }
         _ if error.causes.is_empty() => {
-            let keyword = error.schema_url;
-            problems.push((2, format!("{} does not fit {keyword}", subject())));
+            problems.push((2, format!("{} does not fit its schema", subject())));
         }
         _ => {
             for cause in &error.causes {
@@ -247,5 +246,166 @@ fn quote(value: Option<&Value>, shown: Option<&Value>) -> String {
         Some(Value::String(_)) => "a string".to_owned(),
         Some(Value::Array(_)) => "an array".to_owned(),
         Some(Value::Object(_)) => "an object".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameters() -> ParameterSchema {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "type": { "type": "string" },
+                "count": { "type": "number" },
+                "lines": { "type": "integer" },
+                "submit": { "type": "boolean" },
+                "signal": { "type": "string", "enum": ["SIGINT", "SIGTERM"] },
+                "steps": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": { "name": { "type": "string" }, "at": { "type": "number" } },
+                        "required": ["name"],
+                    },
+                },
+            },
+            "required": ["type"],
+        });
+        ParameterSchema::compile(&schema).unwrap()
+    }
+
+    #[test]
+    fn violations_name_the_property() {
+        let schema = parameters();
+        let table = [
+            (json!({}), r#"missing required property "type""#),
+            (json!({ "type": null }), r#"property "type" must be a string, got null"#),
+            (json!({ "type": "x", "foo": 1 }), r#"unknown property "foo""#),
+            (json!({ "type": "x", "foo": null }), r#"unknown property "foo""#),
+            (
+                json!({ "type": "x", "count": "many" }),
+                r#"property "count" must be a number, got "many""#,
+            ),
+            (
+                json!({ "type": "x", "lines": 1.5 }),
+                r#"property "lines" must be an integer, got 1.5"#,
+            ),
+            (
+                json!({ "type": "x", "submit": "true" }),
+                r#"property "submit" must be a boolean, got "true""#,
+            ),
+            (json!({ "type": ["x"] }), r#"property "type" must be a string, got ["x"]"#),
+            (
+                json!({ "type": "x", "signal": "SIGFOO" }),
+                r#"property "signal" must be one of "SIGINT", "SIGTERM", got "SIGFOO""#,
+            ),
+            (
+                json!({ "type": "x", "steps": [{ "name": "a" }, { "nmae": "b" }] }),
+                r#"missing required property "steps[1].name"; unknown property "steps[1].nmae""#,
+            ),
+            (json!({ "type": "x", "steps": {} }), r#"property "steps" must be an array, got {}"#),
+            (
+                json!({ "b": 1, "a": 1 }),
+                concat!(
+                    r#"missing required property "type"; unknown property "a"; "#,
+                    r#"unknown property "b""#
+                ),
+            ),
+            (json!("ls"), r#"arguments must be an object, got "ls""#),
+            (json!(null), "arguments must be an object, got null"),
+            (json!([1]), "arguments must be an object, got [1]"),
+            (
+                json!({ "type": "x", "a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1 }),
+                concat!(
+                    r#"unknown property "a"; unknown property "b"; unknown property "c"; "#,
+                    r#"unknown property "d"; unknown property "e"; and 2 more"#
+                ),
+            ),
+        ];
+        for (arguments, expected) in table {
+            let problems = schema.check(arguments.clone(), &arguments).unwrap_err();
+            assert_eq!(problems, expected, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn null_counts_as_absent_where_a_property_is_optional() {
+        let schema = parameters();
+        let table = [
+            (json!({ "type": "x", "count": null }), json!({ "type": "x" })),
+            (
+                json!({ "type": "x", "steps": [{ "name": "a", "at": null }] }),
+                json!({ "type": "x", "steps": [{ "name": "a" }] }),
+            ),
+            (json!({ "type": "x", "lines": 2.0 }), json!({ "type": "x", "lines": 2.0 })),
+        ];
+        for (arguments, expected) in table {
+            assert_eq!(schema.check(arguments.clone(), &arguments).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn only_what_may_be_logged_is_quoted_and_not_all_of_it() {
+        let schema = parameters();
+        let arguments = json!({ "type": 4711, "count": "many" });
+        let logged = json!({ "type": { "bytes": 4 }, "count": "many" });
+        assert_eq!(
+            schema.check(arguments, &logged).unwrap_err(),
+            concat!(
+                r#"property "count" must be a number, got "many"; "#,
+                r#"property "type" must be a string, got a number"#
+            )
+        );
+        let long = json!({ "type": "x", "count": "é".repeat(1000) });
+        let problem = schema.check(long.clone(), &long).unwrap_err();
+        assert!(problem.ends_with("é…") && problem.chars().count() < 120, "{problem}");
+    }
+
+    #[test]
+    fn a_tool_without_parameters_takes_none() {
+        for schema in [json!({ "type": "object" }), json!({ "type": "object", "properties": {} })] {
+            let schema = ParameterSchema::compile(&schema).unwrap();
+            schema.check(json!({}), &Value::Null).unwrap();
+            let problems = schema.check(json!({ "x": 1 }), &Value::Null).unwrap_err();
+            assert_eq!(problems, r#"unknown property "x""#);
+        }
+    }
+
+    #[test]
+    fn values_are_checked_by_the_whole_language_and_never_quoted() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "status": { "oneOf": [
+                    { "type": "object", "properties": { "kind": { "const": "running" } },
+                      "required": ["kind"], "additionalProperties": false },
+                    { "type": "null" },
+                ] },
+                "kind": { "const": "x" },
+                "n": { "type": "integer", "minimum": 1 },
+            },
+            "additionalProperties": false,
+        });
+        let schema = OutputSchema::compile(&schema).unwrap();
+        for value in
+            [json!({}), json!({ "status": null }), json!({ "status": { "kind": "running" } })]
+        {
+            schema.check(&value).unwrap();
+        }
+        let table = [
+            (json!([]), "the value must be an object, got an array"),
+            (
+                json!({ "status": { "kind": "s3cret" } }),
+                r#"property "status" fits none of its alternatives, got an object"#,
+            ),
+            (json!({ "kind": "s3cret" }), r#"property "kind" must be "x", got a string"#),
+            (json!({ "s3cret": 1 }), r#"unknown property "s3cret""#),
+            (json!({ "n": 0 }), r#"property "n" does not fit its schema"#),
+        ];
+        for (value, expected) in table {
+            assert_eq!(schema.check(&value).unwrap_err(), expected, "{value}");
+        }
     }
 }
