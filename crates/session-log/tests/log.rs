@@ -1,5 +1,7 @@
 //! The log as a reader of its files sees it.
 
+#![expect(clippy::unwrap_used, reason = "a fixture that cannot be built is a failed test")]
+
 use std::{
     fs,
     io::Write as _,

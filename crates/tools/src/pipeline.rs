@@ -51,7 +51,7 @@ impl From<ToolError> for Finished {
     fn from(error: ToolError) -> Self {
         Self {
             result: ToolResult::failure(error.message, error.info),
-            log_arguments: error.log_arguments,
+            log_arguments: error.log_arguments.map(|arguments| *arguments),
         }
     }
 }
@@ -187,7 +187,7 @@ fn normalise(entry: &Entry, outcome: Outcome) -> Finished {
             let result = ToolResult { content, value: Some(output.value), error: None };
             Finished { result, log_arguments }
         }
-        Err(error) => ToolError { log_arguments, ..error }.into(),
+        Err(error) => Finished { log_arguments, ..error.into() },
     }
 }
 
@@ -201,15 +201,12 @@ fn apply(entry: &Entry, mut result: ToolResult, decision: PostDecision) -> ToolR
         PostDecision::Replace { content, value } => {
             result.content = content;
             let text = result.text();
-            match &mut result.error {
-                Some(error) => error.message = text,
-                None => {
-                    if let Some(Err(error)) = value.as_ref().map(|value| entry.check_output(value))
-                    {
-                        return Finished::from(error).result;
-                    }
-                    result.value = value;
-                }
+            if let Some(error) = &mut result.error {
+                error.message = text;
+            } else if let Some(Err(error)) = value.as_ref().map(|it| entry.check_output(it)) {
+                return Finished::from(error).result;
+            } else {
+                result.value = value;
             }
         }
     }

@@ -3,6 +3,8 @@
 //! Guarantees: problems come in a stable order (missing, undeclared, then the rest by place); a
 //! value is quoted only where the caller says that it may be shown.
 
+use std::fmt::Write as _;
+
 use anyhow::Context as _;
 use boon::{Compiler, ErrorKind, InstanceLocation, InstanceToken, SchemaIndex, Schemas, UrlLoader};
 use serde_json::{Value, json};
@@ -129,7 +131,9 @@ fn drop_nulls(schema: &Value, value: &mut Value) {
         }
         Value::Array(values) => {
             if let Some(items) = schema.get("items") {
-                values.iter_mut().for_each(|value| drop_nulls(items, value));
+                for value in values {
+                    drop_nulls(items, value);
+                }
             }
         }
         _ => {}
@@ -154,13 +158,13 @@ fn collect(
     let got = || quote(at(value, place), at(shown, place));
     match &error.kind {
         ErrorKind::Required { want } => {
-            problems.extend(want.iter().map(|name| {
-                (0, format!("missing required property {:?}", path(place, Some(name))))
-            }))
+            let name = |name| format!("missing required property {:?}", path(place, Some(name)));
+            problems.extend(want.iter().map(|it| (0, name(it))));
         }
-        ErrorKind::AdditionalProperties { got } => problems.extend(
-            got.iter().map(|name| (1, format!("unknown property {:?}", path(place, Some(name))))),
-        ),
+        ErrorKind::AdditionalProperties { got } => {
+            let name = |name| format!("unknown property {:?}", path(place, Some(name)));
+            problems.extend(got.iter().map(|it| (1, name(it))));
+        }
         ErrorKind::Type { want, .. } => {
             let want: Vec<&str> = want.iter().map(article).collect();
             problems
@@ -213,7 +217,10 @@ fn path(place: &InstanceLocation<'_>, last: Option<&str>) -> String {
     for token in &place.tokens {
         match token {
             InstanceToken::Prop(name) => dot(&mut path, name),
-            InstanceToken::Item(index) => path.push_str(&format!("[{index}]")),
+            InstanceToken::Item(index) => {
+                // Writing to a string cannot fail.
+                write!(path, "[{index}]").ok();
+            }
         }
     }
     if let Some(last) = last {

@@ -82,7 +82,7 @@ pub struct ToolError {
     /// For programs.
     pub info: ErrorCode,
     /// Arguments to log with the result, for a tool that held them back with the call.
-    pub log_arguments: Option<Value>,
+    pub log_arguments: Option<Box<Value>>,
 }
 
 impl ToolError {
@@ -97,5 +97,11 @@ impl ToolError {
             info: ErrorCode { name: name.into(), code: code.into() },
             log_arguments: None,
         }
+    }
+
+    /// The same with arguments to log.
+    #[must_use]
+    pub fn with_log_arguments(self, arguments: Value) -> Self {
+        Self { log_arguments: Some(Box::new(arguments)), ..self }
     }
 }

@@ -72,15 +72,13 @@ impl Tool for Script {
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
         self.trace.push(format!("body {}", call.arguments));
-        let held_back = || Some(json!({ "secret": call.arguments["secret"] }));
+        let held_back = || json!({ "secret": call.arguments["secret"] });
         match call.arguments["do"].as_str().unwrap() {
-            "fail" => Err(ToolError {
-                log_arguments: held_back(),
-                ..ToolError::new("ScriptError", "SCRIPTED", "as you said")
-            }),
+            "fail" => Err(ToolError::new("ScriptError", "SCRIPTED", "as you said")
+                .with_log_arguments(held_back())),
             "panic" => panic!("as you said"),
             "misbehave" => Ok(json!(1).into()),
-            "reveal" => Ok(ToolOutput { value: json!("told"), log_arguments: held_back() }),
+            "reveal" => Ok(ToolOutput { value: json!("told"), log_arguments: Some(held_back()) }),
             "wait" => {
                 self.waiting.notify_one();
                 call.cancel.cancelled().await;
