@@ -90,7 +90,9 @@ pub(crate) fn steps() -> Vec<Step> {
         Step {
             title: "Interrupt a command that is still running",
             act: Act::During {
-                waiting: send("echo sleeping; sleep 100", vec![exit(130)]),
+                // The program itself says that it runs: a signal to a child that the shell has only
+                // just forked can get lost.
+                waiting: send("sh -c 'echo sleeping; exec sleep 100'", vec![exit(130)]),
                 after_line: "sleeping",
                 then: call(
                     "terminal_signal",
