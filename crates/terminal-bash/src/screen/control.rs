@@ -20,10 +20,21 @@ impl ScreenState {
         }
     }
 
-    /// One printable character beyond ASCII.
+    /// As much of `text`, which has no C0 controls, as can be appended to the cursor's row at once; returns its bytes.
+    pub(super) fn print_text(&mut self, text: &str) -> usize {
+        let (bytes, characters) = self.shown_mut().append_text(text);
+        self.printed += characters;
+        bytes
+    }
+
+    /// One printable character.
     pub(super) fn print_char(&mut self, c: char) {
         self.printed += 1;
-        self.shown_mut().put_char(c);
+        let grid = self.shown_mut();
+        match u8::try_from(c) {
+            Ok(byte) if grid.draws_lines() => grid.put_char(line_drawing(byte)),
+            _ => grid.put_char(c),
+        }
     }
 
     /// A C0 control other than `ESC`.
@@ -222,10 +233,7 @@ impl Performer<'_> {
                 grid.carriage_return();
             }
             'G' | '`' => grid.to_column(from_zero(0)),
-            'H' | 'f' => {
-                grid.to_row(from_zero(0));
-                grid.to_column(from_zero(1));
-            }
+            'H' | 'f' => grid.to_place(from_zero(0), from_zero(1)),
             'I' => grid.tab(count),
             'J' => {
                 if let Some(part) = part(first) {

@@ -3,7 +3,8 @@
 //! Rows are joined to logical lines by their `wrapped` flag: it is set when text ran over the right margin, and reset
 //! when the last column is written again or erased. A row that leaves the window at the top goes to the [`History`].
 //!
-//! Choices where terminals differ: clearing the window moves its text to the history, so that nothing shown is lost;
+//! Choices where terminals differ: clearing the window (`CSI 2 J`, or `CSI H` and `CSI J`) moves its text to the
+//! history, so that nothing shown is lost;
 //! erasing to the end of a line right after its last column was written erases nothing, so that coloured output that
 //! ends at the margin is kept whole; the scrollback is never cleared.
 //!
@@ -57,6 +58,8 @@ pub(super) struct Grid {
     graphics: [bool; 2],
     shift: usize,
     last: char,
+    /// The cursor was put into the upper left corner, and did not get there by smaller moves.
+    homed: bool,
 }
 
 impl Grid {
@@ -79,6 +82,7 @@ impl Grid {
             graphics: [false; 2],
             shift: 0,
             last: ' ',
+            homed: false,
         }
     }
 
@@ -94,11 +98,20 @@ impl Grid {
 
     /// Makes the bounds hold for history and window together.
     pub(super) fn enforce_bounds(&mut self) {
-        let (mut lines, mut bytes) = (1, 0);
+        let (mut lines, mut bytes) = (0, 0);
+        let (mut begins, mut empty) = (true, true);
         for row in self.text_rows() {
-            lines += u64::from(!row.wrapped);
-            bytes += row.len() as u64 + u64::from(!row.wrapped);
+            if begins {
+                empty = lines > 0 || !self.history.is_open();
+                lines += 1;
+                bytes += 1;
+            }
+            empty &= row.is_empty();
+            bytes += row.len() as u64;
+            begins = !row.wrapped;
         }
+        // An empty last line is not counted.
+        lines -= u64::from(empty);
         let max_lines = self.history.max_lines().saturating_sub(lines);
         let max_bytes = self.history.max_bytes().saturating_sub(bytes);
         self.history.trim(max_lines, max_bytes);
@@ -164,6 +177,32 @@ impl Grid {
         }
     }
 
+    /// Appends as much of `text` as fits behind the written part of the cursor's row, up to the first character that
+    /// is no cell of its own; returns bytes and characters. It may take nothing, also where [`Grid::put_char`] could.
+    pub(super) fn append_text(&mut self, text: &str) -> (usize, u64) {
+        let line = &mut self.lines[self.row];
+        if self.column < line.cells() || self.insert || self.graphics[self.shift] {
+            return (0, 0);
+        }
+        let (mut bytes, mut characters, mut column) = (0, 0, self.column);
+        for c in text.chars() {
+            let width = row::width(c);
+            if width == 0 || column + width > self.columns {
+                break;
+            }
+            column += width;
+            bytes += c.len_utf8();
+            characters += 1;
+            self.last = c;
+        }
+        if bytes > 0 {
+            line.append(self.column, &text[..bytes], column - self.column);
+            self.column = column;
+            line.wrapped &= column < self.columns;
+        }
+        (bytes, characters)
+    }
+
     /// Writes one character of any width.
     pub(super) fn put_char(&mut self, c: char) {
         let width = row::width(c);
@@ -224,6 +263,7 @@ impl Grid {
     }
 
     pub(super) fn carriage_return(&mut self) {
+        self.homed = false;
         self.column = 0;
     }
 
@@ -246,6 +286,7 @@ impl Grid {
     }
 
     pub(super) fn backspace(&mut self) {
+        self.homed = false;
         self.column = self.cursor_column().saturating_sub(1);
     }
 
@@ -267,6 +308,7 @@ impl Grid {
     }
 
     pub(super) fn up(&mut self, count: usize) {
+        self.homed = false;
         let limit = if self.row >= self.top { self.top } else { 0 };
         self.row = self.row.saturating_sub(count).max(limit);
         self.column = self.cursor_column();
@@ -279,6 +321,7 @@ impl Grid {
     }
 
     pub(super) fn left(&mut self, count: usize) {
+        self.homed = false;
         self.column = self.cursor_column().saturating_sub(count);
     }
 
@@ -286,8 +329,16 @@ impl Grid {
         self.column = self.cursor_column().saturating_add(count).min(self.columns - 1);
     }
 
+    /// To a row and a column, as [`Grid::to_row`] and [`Grid::to_column`].
+    pub(super) fn to_place(&mut self, row: usize, column: usize) {
+        self.to_row(row);
+        self.to_column(column);
+        self.homed = true;
+    }
+
     /// To a column, from 0.
     pub(super) fn to_column(&mut self, column: usize) {
+        self.homed = false;
         self.column = column.min(self.columns - 1);
     }
 
@@ -458,7 +509,7 @@ impl Grid {
 
     pub(super) fn erase_window(&mut self, part: Part) {
         match part {
-            Part::After if self.row == 0 && self.column == 0 => self.clear_window(),
+            Part::After if self.homed && self.row == 0 && self.column == 0 => self.clear_window(),
             Part::After => {
                 self.erase_line(Part::After);
                 self.lines.truncate(self.row + 1);

@@ -81,6 +81,11 @@ impl History {
         self.closed
     }
 
+    /// The window's first row goes on with a line that begins here.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
     pub(super) fn max_lines(&self) -> u64 {
         self.max_lines
     }
@@ -91,11 +96,25 @@ impl History {
 
     /// Takes the row that leaves the window at its top.
     pub(super) fn append(&mut self, row: &Row) {
-        self.push(row.raw());
-        if row.wrapped {
-            self.open = true;
-        } else {
-            self.end_line();
+        let newline = usize::from(!row.wrapped);
+        match self.chunks.back_mut() {
+            // The common case: it fits into the chunk.
+            Some(chunk) if chunk.bytes.len() + row.len() + newline <= CHUNK => {
+                row.append_to(&mut chunk.bytes);
+                chunk.bytes.extend_from_slice(&b"\n"[..newline]);
+                self.tail += (row.len() + newline) as u64;
+                self.closed += newline as u64;
+                self.open = row.wrapped;
+            }
+            _ => {
+                let mut text = Vec::with_capacity(row.len());
+                row.append_to(&mut text);
+                self.push(&text);
+                self.open = true;
+                if !row.wrapped {
+                    self.close();
+                }
+            }
         }
         self.trim(self.max_lines, self.max_bytes);
     }
@@ -103,14 +122,10 @@ impl History {
     /// Ends the line that went on in the window, because its continuation is gone.
     pub(super) fn close(&mut self) {
         if self.open {
-            self.end_line();
+            self.push(b"\n");
+            self.closed += 1;
+            self.open = false;
         }
-    }
-
-    fn end_line(&mut self) {
-        self.push(b"\n");
-        self.closed += 1;
-        self.open = false;
     }
 
     fn push(&mut self, mut bytes: &[u8]) {
@@ -129,15 +144,7 @@ impl History {
                 }
             };
             let (now, later) = bytes.split_at(bytes.len().min(CHUNK - chunk.bytes.len()));
-            let from = chunk.bytes.len();
             chunk.bytes.extend_from_slice(now);
-            if memchr::memchr(0, now).is_some() {
-                for byte in &mut chunk.bytes[from..] {
-                    if *byte == 0 {
-                        *byte = b' ';
-                    }
-                }
-            }
             self.tail += now.len() as u64;
             bytes = later;
         }
@@ -193,10 +200,15 @@ impl History {
 
     /// The chunk of a stream offset, and the offset in it.
     fn locate(&self, at: u64) -> Option<(usize, usize)> {
-        let after = self.chunks.partition_point(|chunk| chunk.start <= at);
-        let index = after.checked_sub(1)?;
-        let offset = usize::try_from(at - self.chunks[index].start).ok()?;
-        Some((index, offset))
+        // The front is asked for most, when lines are dropped.
+        let index = match self.chunks.get(1) {
+            Some(second) if second.start <= at => {
+                self.chunks.partition_point(|chunk| chunk.start <= at) - 1
+            }
+            _ => 0,
+        };
+        let offset = at.checked_sub(self.chunks.get(index)?.start)?;
+        Some((index, usize::try_from(offset).ok()?))
     }
 
     fn byte(&self, at: u64) -> Option<u8> {

@@ -235,6 +235,17 @@ impl Screen {
     }
 }
 
+#[cfg(test)]
+impl Screen {
+    /// Bytes of text that are kept.
+    fn main_bytes(&self) -> usize {
+        let grid = &self.state.main;
+        let history = grid.history();
+        let window: usize = grid.text_rows().map(row::Row::len).sum();
+        usize::try_from(history.tail() - history.head()).unwrap_or(usize::MAX) + window
+    }
+}
+
 impl ScreenState {
     fn shown(&self) -> &Grid {
         self.alternate.as_ref().unwrap_or(&self.main)

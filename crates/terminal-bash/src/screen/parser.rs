@@ -150,30 +150,19 @@ impl Decoder {
 
     /// Valid text without C0 controls. Returns the bytes used: all, unless a C1 control changed the state.
     fn text(&mut self, text: &str, screen: &mut ScreenState) -> usize {
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() {
-            let ascii =
-                bytes[at..].iter().position(|byte| *byte >= 0x80).unwrap_or(bytes.len() - at);
-            if ascii > 0 {
-                screen.print_ascii(&bytes[at..at + ascii]);
-                at += ascii;
-            }
-            for c in text[at..].chars() {
-                if c.is_ascii() {
-                    break;
-                }
-                at += c.len_utf8();
+        let mut rest = text;
+        while !rest.is_empty() && self.state == State::Ground {
+            rest = &rest[screen.print_text(rest)..];
+            let mut chars = rest.chars();
+            if let Some(c) = chars.next() {
+                rest = chars.as_str();
                 self.character(c, screen);
-                if self.state != State::Ground {
-                    return at;
-                }
             }
         }
-        at
+        text.len() - rest.len()
     }
 
-    /// A character beyond ASCII, which may be a C1 control.
+    /// A character that may be a C1 control.
     fn character(&mut self, c: char, screen: &mut ScreenState) {
         match c {
             '\u{84}' | '\u{85}' | '\u{8d}' => screen.escape(c as u8 - 0x40),
@@ -193,25 +182,28 @@ impl Decoder {
         buffer[..before].copy_from_slice(&self.partial);
         buffer[before..before + len].copy_from_slice(&bytes[..len]);
         let joined = &buffer[..before + len];
-        let (valid, cut) = match std::str::from_utf8(joined) {
-            Ok(_) => (joined.len(), false),
-            Err(error) => (error.valid_up_to(), error.error_len().is_none()),
+        // Only the first character counts: what follows it is still in `bytes`.
+        let (valid, malformed) = match std::str::from_utf8(joined) {
+            Ok(_) => (joined.len(), None),
+            Err(error) => (error.valid_up_to(), error.error_len()),
         };
-        if valid == 0 && cut {
-            self.partial.extend_from_slice(&bytes[..len]);
-            return len;
-        }
-        self.partial.clear();
-        match std::str::from_utf8(&joined[..valid]).ok().and_then(|text| text.chars().next()) {
-            Some(c) => {
+        let first = std::str::from_utf8(&joined[..valid]).ok().and_then(|text| text.chars().next());
+        let used = match (first, malformed) {
+            (Some(c), _) => {
                 self.character(c, screen);
-                c.len_utf8() - before
+                c.len_utf8()
             }
-            None => {
+            (None, Some(len)) => {
                 screen.print_char(char::REPLACEMENT_CHARACTER);
-                0
+                len
             }
-        }
+            (None, None) => {
+                self.partial.extend_from_slice(&bytes[..len]);
+                return len;
+            }
+        };
+        self.partial.clear();
+        used - before
     }
 
     /// One byte after `ESC`.

@@ -23,8 +23,12 @@ pub(super) struct Row {
 }
 
 /// Columns of a character: 0 for marks that combine with the one before.
+#[inline]
 pub(super) fn width(c: char) -> usize {
-    if c == '\0' { 1 } else { c.width().unwrap_or(0).min(2) }
+    match c {
+        '\0' | ' '..='~' | '\u{ae}'..'\u{300}' => 1,
+        _ => c.width().unwrap_or(0).min(2),
+    }
 }
 
 impl Row {
@@ -86,6 +90,14 @@ impl Row {
             self.text.extend_from_slice(beyond);
             self.cells += beyond.len();
         }
+    }
+
+    /// Writes `text` of `columns` columns at `column`, which is not before the end of what is written.
+    pub(super) fn append(&mut self, column: usize, text: &str, columns: usize) {
+        self.pad(column);
+        self.text.extend_from_slice(text.as_bytes());
+        self.cells += columns;
+        self.uneven |= !text.is_ascii();
     }
 
     /// Writes one character of `columns` ≥ 1 columns at `column`.

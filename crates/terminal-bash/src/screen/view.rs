@@ -39,13 +39,22 @@ pub struct Position {
     marks: Vec<Mark>,
     /// The delivered text does not end in a newline.
     inside: bool,
+    /// The line's text was not delivered last, so that it can't be continued.
+    apart: bool,
     /// Offset in the stream, exact as long as nothing is rewritten.
     stream: u64,
 }
 
 impl Default for Position {
     fn default() -> Self {
-        Self { line: 0, from: 0, marks: vec![Mark::of(b"")], inside: false, stream: 0 }
+        Self {
+            line: 0,
+            from: 0,
+            marks: vec![Mark::of(b"")],
+            inside: false,
+            apart: false,
+            stream: 0,
+        }
     }
 }
 
@@ -237,10 +246,11 @@ fn into_text(bytes: Vec<u8>) -> String {
 /// The position at the end of the text.
 pub(super) fn end(grid: &Grid) -> Position {
     let view = View::new(grid);
-    position(&view, view.line_start(view.last_line()) < view.end())
+    let inside = view.line_start(view.last_line()) < view.end();
+    position(&view, inside, false)
 }
 
-fn position(view: &View<'_>, inside: bool) -> Position {
+fn position(view: &View<'_>, inside: bool, apart: bool) -> Position {
     let history = view.history;
     let line = history.closed();
     let mut from = history.tail() - history.line_start(line);
@@ -248,86 +258,83 @@ fn position(view: &View<'_>, inside: bool) -> Position {
         from += history.front_cut();
     }
     let ends = view.starts.iter().skip(1).map(|start| start - 1).chain([view.window.len()]);
-    let marks = view
-        .starts
-        .iter()
-        .zip(ends)
-        .map(|(start, end)| Mark::of(&view.window[*start..end]))
-        .collect();
-    Position { line, from, marks, inside, stream: view.end() }
+    let marks = view.starts.iter().zip(ends);
+    let marks = marks.map(|(start, end)| Mark::of(&view.window[*start..end])).collect();
+    Position { line, from, marks, inside, apart, stream: view.end() }
 }
 
 /// Everything since `from`.
 pub(super) fn since(grid: &Grid, from: &Position, max_bytes: usize) -> Slice {
-    read(&View::new(grid), from, max_bytes, false)
+    read(&View::new(grid), from, max_bytes, false).0
 }
 
 /// The same for a reader that has the text before; moves `from` to the end.
 pub(super) fn delta(grid: &Grid, from: &mut Position, max_bytes: usize) -> Slice {
     let view = View::new(grid);
-    let slice = read(&view, from, max_bytes, true);
-    let inside = if slice.text.is_empty() { from.inside } else { !slice.text.ends_with('\n') };
-    *from = position(&view, inside);
+    let (slice, anew) = read(&view, from, max_bytes, true);
+    *from = if slice.text.is_empty() {
+        position(&view, from.inside, anew || from.apart)
+    } else {
+        position(&view, !slice.text.ends_with('\n'), false)
+    };
     slice
+}
+
+/// The text after a position, and whether it does not simply continue what was delivered.
+fn read(view: &View<'_>, from: &Position, max_bytes: usize, appending: bool) -> (Slice, bool) {
+    let mut again = rewritten_lines(view, from);
+    let Resume { mut start, mut anew, dropped } = resume(view, from);
+    if !again.is_empty() {
+        // Other lines follow the delivered part of the position's line: give that one whole after them.
+        let line = from.line().min(view.last_line());
+        again.retain(|(number, _)| *number < line);
+        start = view.line_start(line);
+        anew = true;
+    }
+    let rest = view.end() - start;
+    let new_line = appending && from.inside && anew && (rest > 0 || !again.is_empty());
+    let budget = max_bytes.saturating_sub(usize::from(new_line)) as u64;
+
+    let kept = if rest > budget { view.align(view.end() - budget) } else { start };
+    let mut room = budget - (view.end() - kept);
+    let cost = |line: &(u64, Vec<u8>)| line.1.len() as u64 + 1;
+    let fitting = again.iter().rev().take_while(|line| {
+        let fits = kept == start && cost(line) <= room;
+        room -= if fits { cost(line) } else { 0 };
+        fits
+    });
+    let again_cut = again.len() - fitting.count();
+
+    let mut bytes = Vec::new();
+    if new_line && max_bytes > 0 {
+        bytes.push(b'\n');
+    }
+    for (_, line) in &again[again_cut..] {
+        bytes.extend_from_slice(line);
+        bytes.push(b'\n');
+    }
+    bytes.extend_from_slice(&view.bytes(kept, view.end()));
+    let truncated = dropped || again_cut > 0 || kept > start;
+    let first_line = again.get(again_cut).map_or_else(|| view.line_at(kept), |(number, _)| *number);
+    let missing = |there: u64, since: u64| if truncated { there.saturating_sub(since) } else { 0 };
+    let slice = Slice {
+        text: into_text(bytes),
+        truncated,
+        first_line,
+        cut_lines: missing(first_line, from.line()),
+        cut_bytes: missing(kept, from.stream),
+    };
+    (slice, anew)
 }
 
 /// Where reading goes on after a position.
 struct Resume {
     /// Offset in the stream.
     start: u64,
-    /// Delivered text is given again, or some is missing.
+    /// What follows does not continue what was delivered: text was rewritten, erased or dropped.
     anew: bool,
     /// Text that was not delivered can no longer be read.
     dropped: bool,
-}
-
-fn read(view: &View<'_>, from: &Position, max_bytes: usize, appending: bool) -> Slice {
-    let mut again = rewritten_lines(view, from);
-    let mut resume = resume(view, from);
-    if !again.is_empty() && resume.start < view.end() {
-        // Lines stand between the delivered part and its continuation: give the line whole.
-        let line = view.line_at(resume.start);
-        resume.start = if line == from.line() { view.line_start(line) } else { resume.start };
-        resume.anew = true;
-    }
-    let start = resume.start;
-    let rest = view.end() - start;
-
-    let budget = max_bytes as u64;
-    let kept = if rest > budget { view.align(view.end() - budget) } else { start };
-    let mut bytes = Vec::new();
-    let mut truncated = resume.dropped;
-    let mut first_line = view.line_at(kept);
-    if kept > start {
-        truncated = true;
-    } else {
-        if let Some((line, _)) = again.first() {
-            first_line = *line;
-        }
-        if appending
-            && from.inside
-            && (resume.anew || !again.is_empty())
-            && (rest > 0 || !again.is_empty())
-        {
-            bytes.push(b'\n');
-        }
-        for (_, line) in again.drain(..) {
-            bytes.extend_from_slice(&line);
-            bytes.push(b'\n');
-        }
-    }
-    bytes.extend_from_slice(&view.bytes(kept, view.end()));
-    if bytes.len() > max_bytes {
-        let mut cut = bytes.len() - max_bytes;
-        while bytes.get(cut).is_some_and(|byte| (0x80..0xc0).contains(byte)) {
-            cut += 1;
-        }
-        truncated |= bytes[..cut] != *b"\n";
-        bytes.drain(..cut);
-    }
-    let cut_bytes = if truncated { kept.saturating_sub(from.stream) } else { 0 };
-    let cut_lines = if truncated { first_line.saturating_sub(from.line()) } else { 0 };
-    Slice { text: into_text(bytes), truncated, first_line, cut_lines, cut_bytes }
 }
 
 /// Delivered lines above the position's own that have another text now: (number, text). Erased ones are left out.
@@ -365,30 +372,31 @@ fn rewritten_lines(view: &View<'_>, from: &Position) -> Vec<(u64, Vec<u8>)> {
 
 fn resume(view: &View<'_>, from: &Position) -> Resume {
     let line = from.line();
-    let Some(mark) = from.marks.last() else {
-        return Resume { start: view.head, anew: true, dropped: false };
-    };
     if line > view.last_line() {
-        return Resume { start: view.end(), anew: false, dropped: false };
+        return Resume { start: view.end(), anew: true, dropped: false };
     }
     if line < view.first_line {
         return Resume { start: view.head, anew: true, dropped: true };
     }
+    let mark = from.marks.last().copied().unwrap_or_else(|| Mark::of(b""));
     let begin = view.line_start(line);
-    let fixed = if from.marks.len() == 1 { from.from } else { 0 };
-    let delivered = fixed + mark.len as u64;
+    let fixed = if from.marks.len() > 1 { 0 } else { from.from };
     let cut = if line == view.first_line { view.front_cut } else { 0 };
     if cut > fixed {
         // Part of what would have to be compared is gone.
-        return if delivered >= cut {
-            Resume { start: (begin + delivered - cut).min(view.end()), anew: false, dropped: false }
-        } else {
-            Resume { start: begin, anew: true, dropped: true }
+        let delivered = fixed + mark.len as u64;
+        return match delivered.checked_sub(cut) {
+            Some(there) => {
+                Resume { start: (begin + there).min(view.end()), anew: false, dropped: false }
+            }
+            None => Resume { start: begin, anew: true, dropped: true },
         };
     }
     let changeable = begin + fixed - cut;
     let goes_on = changeable + mark.len as u64;
-    if goes_on <= view.line_stop(begin) && Mark::of(&view.bytes(changeable, goes_on)) == *mark {
+    let same =
+        goes_on <= view.line_stop(begin) && Mark::of(&view.bytes(changeable, goes_on)) == mark;
+    if same && (!from.apart || goes_on == view.end()) {
         Resume { start: goes_on, anew: false, dropped: false }
     } else {
         Resume { start: begin, anew: true, dropped: cut > 0 }
