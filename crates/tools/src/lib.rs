@@ -3,7 +3,10 @@
 //! Guarantees:
 //! - a call always ends in a [`ToolResult`]; no failure of a tool or of a layer reaches the caller
 //!   as anything else;
-//! - the order of [`pipeline`] holds for every call; guards see the final arguments;
+//! - the order is fixed: log `tool/call` → validation → [`PreLayer`]s → [`ExecuteLayer`]s around
+//!   (validation of rewritten arguments → [`Guard`]s, which see the final arguments → body) →
+//!   [`PostLayer`]s → the tool's `finalize_content`, once for every outcome →
+//!   [`ResultObserver`]s → log `tool/result`;
 //! - a body that started is awaited to its end: dropping the caller's future, or a layer that
 //!   drops its `Next`, cancels it and lets it finish;
 //! - tools, layers, guards and observers vanish with the scope that contributed them; a tool
