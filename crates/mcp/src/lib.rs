@@ -138,6 +138,9 @@ impl McpServer {
         let running = match served {
             Ok(running) => running,
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
+                anyhow::bail!("the client's first message is not `initialize`")
+            }
             Err(error) => return Err(error).context("the client did not begin an MCP session"),
         };
         let waiting = running.waiting();

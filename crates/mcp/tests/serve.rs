@@ -1,0 +1,359 @@
+//! A client that speaks the protocol by hand, over a scripted session service.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use agents::{Agent, Agents, Notice};
+use mcp::Mcp;
+use serde_json::{Value, json};
+use terminal::WaitReason;
+use testkit::{Script, Step, TestHost, guarded, scripted::outcome};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines},
+    task::JoinHandle,
+};
+use tokio_util::sync::CancellationToken;
+use tool_terminal as _;
+
+/// One client, and the server it talks to.
+struct Client {
+    write: DuplexStream,
+    read: Lines<BufReader<DuplexStream>>,
+    /// What came while something else was waited for.
+    stash: VecDeque<Value>,
+    server: JoinHandle<anyhow::Result<()>>,
+    stop: CancellationToken,
+}
+
+impl Client {
+    fn connect(host: &TestHost) -> Self {
+        let (write, input) = tokio::io::duplex(1 << 20);
+        let (output, read) = tokio::io::duplex(1 << 20);
+        let stop = CancellationToken::new();
+        let (mcp, root) = (host.service::<Mcp>(), host.workspace().to_owned());
+        let stopping = stop.clone();
+        let server = tokio::spawn(async move { mcp.serve(input, output, root, stopping).await });
+        let read = BufReader::new(read).lines();
+        Self { write, read, stash: VecDeque::new(), server, stop }
+    }
+
+    async fn initialized(host: &TestHost, capabilities: Value) -> (Self, Value) {
+        let mut client = Self::connect(host);
+        let hello = json!({
+            "protocolVersion": "2025-06-18", "capabilities": capabilities,
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        client.request(0, "initialize", hello).await;
+        let welcome = client.response(0).await;
+        client.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        (client, welcome)
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn request(&mut self, id: u64, method: &str, params: Value) {
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+    }
+
+    async fn call(&mut self, id: u64, tool: &str, arguments: Value) {
+        self.request(id, "tools/call", json!({ "name": tool, "arguments": arguments })).await;
+    }
+
+    /// The first message that `wanted` accepts.
+    async fn find(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.stash.iter().position(&wanted) {
+            return self.stash.remove(at).unwrap();
+        }
+        loop {
+            let line = guarded(what, self.read.next_line()).await.unwrap();
+            let line = line.unwrap_or_else(|| panic!("{what}: the server has closed its output"));
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if wanted(&message) {
+                return message;
+            }
+            self.stash.push_back(message);
+        }
+    }
+
+    async fn response(&mut self, id: u64) -> Value {
+        let what = format!("response {id}");
+        let response = self.find(&what, |it| it["id"] == id && it.get("method").is_none()).await;
+        response.get("result").unwrap_or_else(|| panic!("{response}")).clone()
+    }
+
+    async fn notification(&mut self, method: &str) -> Value {
+        self.find(method, |it| it["method"] == method).await["params"].clone()
+    }
+
+    /// Ends the input and waits for the server.
+    async fn close(self) {
+        drop(self.write);
+        guarded("the server's end", self.server).await.unwrap().unwrap();
+    }
+}
+
+async fn boot(script: &Script, mcp: &str) -> TestHost {
+    let rows = script.composition();
+    TestHost::boot(&format!("{rows}- name: tool-terminal\n- name: mcp\n  config: {mcp}\n")).await
+}
+
+fn only_agent(host: &TestHost) -> Arc<Agent> {
+    let agents = host.service::<Agents>().list();
+    assert_eq!(agents.len(), 1);
+    Arc::clone(&agents[0])
+}
+
+#[tokio::test]
+async fn a_session_from_hello_to_end() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    let (mut client, welcome) = Client::initialized(&host, json!({})).await;
+    assert_eq!(welcome["serverInfo"]["name"], "dsh");
+    assert_eq!(welcome["protocolVersion"], "2025-06-18");
+    let instructions = welcome["instructions"].as_str().unwrap();
+    assert!(instructions.contains("Use a terminal session only when"), "{instructions}");
+    assert!(instructions.contains("mounts no one-shot"), "{instructions}");
+
+    client.request(1, "tools/list", json!({})).await;
+    let tools = client.response(1).await["tools"].clone();
+    let names: Vec<&str> =
+        tools.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "terminal_close",
+            "terminal_list",
+            "terminal_open",
+            "terminal_read",
+            "terminal_send",
+            "terminal_signal"
+        ]
+    );
+    for tool in tools.as_array().unwrap() {
+        assert_eq!(tool["inputSchema"]["type"], "object");
+        assert_eq!(tool.get("outputSchema"), None);
+    }
+
+    client.call(2, "terminal_open", json!({ "type": "scripted" })).await;
+    let opened = client.response(2).await;
+    let text = "started terminal session pty-1 [type: scripted]\ndsh> ";
+    assert_eq!(opened["content"], json!([{ "type": "text", "text": text }]));
+    assert_eq!((&opened["isError"], opened.get("structuredContent")), (&json!(false), None));
+
+    client.call(3, "terminal_close", json!({ "sessionId": "pty-7" })).await;
+    let failed = client.response(3).await;
+    let text = "Error: unknown terminal session pty-7";
+    assert_eq!(failed["content"], json!([{ "type": "text", "text": text }]));
+    assert_eq!(failed["isError"], true);
+    assert_eq!(failed["_meta"], json!({ "dsh/error": { "code": "NO_SESSION" } }));
+
+    client.call(4, "no_such_tool", json!({})).await;
+    assert_eq!(client.response(4).await["isError"], true);
+
+    client.close().await;
+    assert!(script.lines().contains(&"closed pty-1".to_owned()));
+    assert!(host.service::<Agents>().list().is_empty());
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn structure_on_demand() {
+    let script = Script::new();
+    let host = boot(&script, "{ structuredContent: true }").await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.request(1, "tools/list", json!({})).await;
+    let tools = client.response(1).await["tools"].clone();
+    for tool in tools.as_array().unwrap() {
+        assert_eq!(tool["outputSchema"]["type"], "object", "{}", tool["name"]);
+    }
+    client.call(2, "terminal_open", json!({ "type": "scripted" })).await;
+    assert_eq!(client.response(2).await["structuredContent"]["sessionId"], "pty-1");
+    client.call(3, "terminal_list", json!({})).await;
+    let listed = client.response(3).await;
+    assert_eq!(listed["structuredContent"]["result"][0]["sessionId"], "pty-1");
+    client.call(4, "terminal_send", json!({ "sessionId": "pty-1", "text": "x" })).await;
+    assert_eq!(client.response(4).await["structuredContent"]["kind"], "foreground");
+    client.call(5, "terminal_close", json!({ "sessionId": "pty-7" })).await;
+    assert_eq!(client.response(5).await.get("structuredContent"), None);
+    client.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_waiting_send_blocks_nobody_and_reports_progress() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    client.response(1).await;
+    let gate = script.hold(Step::Settle);
+    let send = json!({
+        "name": "terminal_send", "arguments": { "sessionId": "pty-1", "text": "make" },
+        "_meta": { "progressToken": "p1" },
+    });
+    client.request(2, "tools/call", send).await;
+    script.saw("start_send").await;
+    client.call(3, "terminal_list", json!({})).await;
+    client.response(3).await;
+
+    script.operation().push_output("one\n");
+    let first = client.notification("notifications/progress").await;
+    assert_eq!((&first["progressToken"], &first["message"]), (&json!("p1"), &json!("one\n")));
+    script.operation().push_output("two\n");
+    let second = client.notification("notifications/progress").await;
+    assert_eq!(second["message"], "two\n");
+    assert!(second["progress"].as_f64() > first["progress"].as_f64());
+    gate.open();
+    client.response(2).await;
+    client.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn cancelling_a_request_cancels_the_call_with_its_reason() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    client.response(1).await;
+    script.hold(Step::Settle);
+    client.call(2, "terminal_send", json!({ "sessionId": "pty-1", "text": "sleep 9" })).await;
+    script.saw("start_send").await;
+    let cancelled = json!({ "requestId": 2, "reason": "user pressed stop" });
+    let method = "notifications/cancelled";
+    client.send(json!({ "jsonrpc": "2.0", "method": method, "params": cancelled })).await;
+    script.saw("cancel pty-1: user pressed stop").await;
+    client.call(3, "terminal_send", json!({ "sessionId": "pty-1", "text": "echo" })).await;
+    assert_eq!(client.response(3).await["isError"], false);
+    assert!(client.stash.iter().all(|it| it["id"] != 2), "{:?}", client.stash);
+    client.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_end_of_the_input_ends_a_deaf_send_and_its_session() {
+    let script = Script::new();
+    script.ignore_cancellation(true);
+    let host = boot(&script, "{}").await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    client.response(1).await;
+    script.hold(Step::Settle);
+    client.call(2, "terminal_send", json!({ "sessionId": "pty-1", "text": "sleep 9" })).await;
+    script.saw("start_send").await;
+    client.close().await;
+    let lines = script.lines();
+    assert!(lines.contains(&"closed pty-1".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"cancel pty-1: the client has disconnected".to_owned()), "{lines:?}");
+    assert!(host.service::<Agents>().list().is_empty());
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stop_of_the_host_ends_the_connection() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    client.response(1).await;
+    client.stop.cancel();
+    guarded("the server's end", client.server).await.unwrap().unwrap();
+    assert!(script.lines().contains(&"closed pty-1".to_owned()));
+    host.dispose().await.unwrap();
+
+    let host = boot(&Script::new(), "{}").await;
+    let client = Client::connect(&host);
+    client.close().await;
+    let client = Client::connect(&host);
+    client.stop.cancel();
+    guarded("the server's end", client.server).await.unwrap().unwrap();
+    let mut client = Client::connect(&host);
+    client.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    let ended = guarded("the server's end", client.server).await.unwrap();
+    let error = format!("{:#}", ended.unwrap_err());
+    assert_eq!(error, "the client's first message is not `initialize`");
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_first_root_is_the_workspace() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    let folder = host.workspace().join("a b");
+    std::fs::create_dir(&folder).unwrap();
+    let (mut client, _) = Client::initialized(&host, json!({ "roots": {} })).await;
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    let asked = client.find("roots", |it| it["method"] == "roots/list").await;
+    let uri = format!("file://{}/a%20b", host.workspace().display());
+    let roots = json!({ "roots": [{ "uri": "https://example.org/" }, { "uri": uri }] });
+    client.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": roots })).await;
+    client.response(1).await;
+    assert_eq!(script.requests()[0].owner.workspace_root(), folder);
+    assert_eq!(only_agent(&host).workspace_root(), folder);
+    client.close().await;
+
+    // A client that refuses to say them gets the folder of the host.
+    let (mut client, _) = Client::initialized(&host, json!({ "roots": {} })).await;
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    let asked = client.find("roots", |it| it["method"] == "roots/list").await;
+    let error = json!({ "code": -32601, "message": "no" });
+    client.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error })).await;
+    client.response(1).await;
+    assert_eq!(script.requests()[1].owner.workspace_root(), host.workspace());
+    client.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn notices_are_logged_and_come_with_the_next_result() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.call(1, "terminal_list", json!({})).await;
+    client.response(1).await;
+    let agent = only_agent(&host);
+    agent.inbox().push(Notice::new("job one has finished"));
+    let logged = client.notification("notifications/message").await;
+    assert_eq!(logged["data"], "job one has finished");
+    client.request(2, "logging/setLevel", json!({ "level": "error" })).await;
+    client.response(2).await;
+    agent.inbox().push(Notice::new("job two has finished"));
+    client.call(3, "terminal_list", json!({})).await;
+    let texts: Vec<Value> = client.response(3).await["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["text"].clone())
+        .collect();
+    assert_eq!(texts, ["(no terminal sessions)", "job one has finished", "job two has finished"]);
+    assert!(client.stash.iter().all(|it| it["method"] != "notifications/message"));
+    client.call(4, "terminal_list", json!({})).await;
+    assert_eq!(client.response(4).await["content"].as_array().unwrap().len(), 1);
+    client.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn two_connections_share_nothing() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    let (mut one, _) = Client::initialized(&host, json!({})).await;
+    let (mut two, _) = Client::initialized(&host, json!({})).await;
+    one.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    one.response(1).await;
+    script.settle_with(outcome("never", WaitReason::StdinRead));
+    two.call(1, "terminal_send", json!({ "sessionId": "pty-1", "text": "x" })).await;
+    let foreign = two.response(1).await;
+    two.call(2, "terminal_send", json!({ "sessionId": "pty-2", "text": "x" })).await;
+    let unknown = two.response(2).await;
+    assert_eq!(foreign["content"][0]["text"], "Error: unknown terminal session pty-1");
+    assert_eq!(unknown["content"][0]["text"], "Error: unknown terminal session pty-2");
+    assert_eq!(foreign["_meta"], unknown["_meta"]);
+    two.close().await;
+    one.call(2, "terminal_list", json!({})).await;
+    let text = one.response(2).await["content"][0]["text"].clone();
+    assert_eq!(text, "pty-1 [scripted] running pid=4711");
+    one.close().await;
+    host.dispose().await.unwrap();
+}
