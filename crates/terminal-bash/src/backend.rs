@@ -5,7 +5,6 @@ use std::{
     sync::Arc,
 };
 
-use agents::AgentRegistry;
 use dsh_core::async_trait;
 use sandbox_policy::PolicyRegistry;
 use subprocess::{SpawnError, TerminalHost, TerminalSize, TerminalSpec};
@@ -21,20 +20,14 @@ use crate::{
 /// Opens shells.
 pub struct BashBackend {
     config: Arc<Config>,
-    agents: Arc<AgentRegistry>,
     policy: Arc<PolicyRegistry>,
     host: Arc<dyn TerminalHost>,
 }
 
 impl BashBackend {
     /// A backend with a [resolved](Config::resolved) configuration.
-    pub fn new(
-        config: Config,
-        agents: Arc<AgentRegistry>,
-        policy: Arc<PolicyRegistry>,
-        host: Arc<dyn TerminalHost>,
-    ) -> Self {
-        Self { config: Arc::new(config), agents, policy, host }
+    pub fn new(config: Config, policy: Arc<PolicyRegistry>, host: Arc<dyn TerminalHost>) -> Self {
+        Self { config: Arc::new(config), policy, host }
     }
 }
 
@@ -46,12 +39,9 @@ impl TerminalBackend for BashBackend {
 
     async fn open(&self, request: OpenRequest) -> Result<Arc<dyn TerminalSession>, TerminalError> {
         let config = &self.config;
-        let Some(owner) = self.agents.get(&request.owner_id) else {
-            return Err(TerminalError::OwnerNotLive { owner: request.owner_id });
-        };
         let policy = self
             .policy
-            .require_enforceable(&owner)
+            .require_enforceable(&request.owner)
             .map_err(|error| TerminalError::ShellStartFailed(error.to_string()))?;
         let cwd = working_directory(&policy.workspace_root, request.cwd.as_deref())?;
         let nonce = Nonce::random().map_err(|error| {
@@ -59,11 +49,12 @@ impl TerminalBackend for BashBackend {
         })?;
         let mut env = environment(
             // A name or value that is not UTF-8 cannot be passed on as text.
-            std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+            std::env::vars_os().filter_map(|(name, value)| {
+                Some((name.into_string().ok()?, value.into_string().ok()?))
+            }),
             SessionVariables {
                 term: &config.term,
-                owner_id: &request.owner_id,
+                owner_id: request.owner.id(),
                 session_id: request.session_id.as_str(),
             },
         );
@@ -97,10 +88,8 @@ fn spawn_error(error: SpawnError) -> TerminalError {
 /// The folder that a session starts in. It exists.
 fn working_directory(root: &Path, cwd: Option<&str>) -> Result<PathBuf, TerminalError> {
     let path = root.join(cwd.unwrap_or_default());
-    let refused = |reason: String| TerminalError::InvalidCwd {
-        cwd: path.display().to_string(),
-        reason,
-    };
+    let refused =
+        |reason: String| TerminalError::InvalidCwd { cwd: path.display().to_string(), reason };
     let metadata = std::fs::metadata(&path).map_err(|error| {
         refused(match error.kind() {
             std::io::ErrorKind::NotFound => "there is no such directory".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::{num::NonZeroU16, path::PathBuf, time::Duration};
 
+use dsh_core::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -110,8 +111,8 @@ impl Config {
         self
     }
 
-    /// What no single value shows: bounds, and bounds between values. `(path, message)` pairs.
-    pub fn problems(&self) -> Vec<(String, String)> {
+    /// What no single type shows: bounds, and bounds between values.
+    pub fn problems(&self) -> Vec<ConfigError> {
         let numbers = [
             ("scrollbackLines", Some(self.scrollback_lines)),
             ("scrollbackMaxBytes", Some(self.scrollback_max_bytes)),
@@ -130,12 +131,12 @@ impl Config {
             .filter_map(|(name, value)| Some((name, value?)))
             .filter(|(_, value)| !(1..=MAX_SAFE_INTEGER).contains(value))
             .map(|(name, value)| {
-                (name.to_owned(), format!("must be an integer from 1 to 2^53-1, got {value}"))
+                ConfigError::new(name, format!("must be an integer from 1 to 2^53-1, got {value}"))
             })
             .collect();
         if self.max_read_bytes > self.scrollback_max_bytes {
-            problems.push((
-                "maxReadBytes".to_owned(),
+            problems.push(ConfigError::new(
+                "maxReadBytes",
                 format!(
                     "must not be greater than scrollbackMaxBytes ({}), got {}",
                     self.scrollback_max_bytes, self.max_read_bytes
@@ -177,15 +178,17 @@ mod tests {
     #[test]
     fn every_number_is_positive_and_safe() {
         let config = Config { timeout_ms: 0, idle_silence_ms: 1 << 53, ..Config::default() };
-        let paths: Vec<_> = config.problems().into_iter().map(|(path, _)| path).collect();
+        let paths: Vec<_> = config.problems().into_iter().map(|it| it.path).collect();
         assert_eq!(paths, ["idleSilenceMs", "timeoutMs"]);
     }
 
     #[test]
     fn a_read_is_never_larger_than_the_scrollback() {
         let config = Config { scrollback_max_bytes: 1_000, ..Config::default() };
+        let problems: Vec<_> =
+            config.problems().into_iter().map(|it| (it.path, it.message)).collect();
         assert_eq!(
-            config.problems(),
+            problems,
             [(
                 "maxReadBytes".to_owned(),
                 "must not be greater than scrollbackMaxBytes (1000), got 262144".to_owned()

@@ -6,12 +6,18 @@ use terminal::TerminalError;
 /// dropped without a word (`N_TTY_BUF_SIZE` less one for the newline).
 const LINE_LIMIT: usize = 4_095;
 
-/// The bytes to write: the text, then Enter.
-pub(crate) fn bytes(text: &str, submit: bool) -> Vec<u8> {
+/// The bytes to write: the text, then Enter, a carriage return.
+///
+/// At the shell's own prompt a text of several lines ends as its lines do, in a line feed. What
+/// stands behind the first line is typed ahead, and may be meant for a command that reads lines:
+/// the terminal translates a carriage return as it arrives, which is before the shell's editor
+/// has switched the translation on again. The editor itself takes both.
+pub(crate) fn bytes(text: &str, submit: bool, at_shell_prompt: bool) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len() + 1);
     bytes.extend_from_slice(text.as_bytes());
     if submit {
-        bytes.push(b'\r');
+        let typed_ahead = at_shell_prompt && text.contains('\n');
+        bytes.push(if typed_ahead { b'\n' } else { b'\r' });
     }
     bytes
 }
@@ -49,16 +55,24 @@ mod tests {
 
     #[test]
     fn enter_is_a_carriage_return() {
-        assert_eq!(bytes("ls", true), b"ls\r");
-        assert_eq!(bytes("", true), b"\r");
-        assert_eq!(bytes("\u{3}", false), b"\x03");
+        assert_eq!(bytes("ls", true, true), b"ls\r");
+        assert_eq!(bytes("", true, true), b"\r");
+        assert_eq!(bytes("\u{3}", false, true), b"\x03");
+        assert_eq!(bytes("cat\na", true, true), b"cat\na\n");
+        assert_eq!(bytes("cat\na", true, false), b"cat\na\r");
     }
 
     #[test]
     fn unfinished_lines() {
-        for (text, unfinished) in
-            [("abc", true), ("abc\r", false), ("abc\n", false), ("", false), ("\u{4}", false), ("\u{3}", false), ("\u{1b}[A", true)]
-        {
+        for (text, unfinished) in [
+            ("abc", true),
+            ("abc\r", false),
+            ("abc\n", false),
+            ("", false),
+            ("\u{4}", false),
+            ("\u{3}", false),
+            ("\u{1b}[A", true),
+        ] {
             assert_eq!(is_unfinished(text.as_bytes()), unfinished, "{text:?}");
         }
     }

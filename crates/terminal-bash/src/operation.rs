@@ -69,10 +69,8 @@ impl Shared {
     /// Settles, once; `leftovers` is what each known follower has not taken.
     pub(crate) fn settle(&self, outcome: Settled, leftovers: BTreeMap<Follower, OutputDelta>) {
         if let Ok(outcome) = &outcome {
-            *lock(&self.whole) = OutputDelta {
-                text: outcome.viewport.clone(),
-                truncated: outcome.truncated,
-            };
+            *lock(&self.whole) =
+                OutputDelta { text: outcome.viewport.clone(), truncated: outcome.truncated };
         }
         *lock(&self.leftovers) = leftovers;
         self.settled.send_if_modified(|settled| {

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use agents::Agents;
-use dsh_core::{Ctx, Deps, Plugin, Provided, async_trait};
+use dsh_core::{ConfigError, Ctx, Deps, Plugin, Provided, async_trait};
 use sandbox_policy::SandboxPolicy;
 use subprocess::Subprocess;
 use terminal::Terminals;
@@ -17,15 +16,21 @@ pub struct TerminalBashPlugin;
 impl Plugin for TerminalBashPlugin {
     const NAME: &'static str = "terminal-bash";
     type Config = Config;
-    type Inject = (Terminals, Agents, SandboxPolicy, Subprocess);
+    type Inject = (Terminals, SandboxPolicy, Subprocess);
     type Provide = ();
+
+    fn check(config: &Config) -> Vec<ConfigError> {
+        config.problems()
+    }
 
     async fn setup(
         ctx: &Ctx,
-        (terminals, agents, policy, host): Deps<Self>,
+        (terminals, policy, host): Deps<Self>,
         config: Config,
     ) -> anyhow::Result<Provided<Self>> {
-        let backend = BashBackend::new(config.resolved(), agents, policy, host);
+        let sessions = Arc::clone(&terminals);
+        policy.add_activity_probe(ctx.scope(), move |owner| sessions.has_owner_activity(owner))?;
+        let backend = BashBackend::new(config.resolved(), policy, host);
         terminals.register_backend(ctx.scope(), Arc::new(backend))?;
         Ok(())
     }

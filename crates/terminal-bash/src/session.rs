@@ -70,16 +70,18 @@ pub(crate) async fn open(
     let (mailbox, requests) = mpsc::unbounded_channel();
     let (status, watched) = watch::channel(SessionStatus::Running);
     let max_input_bytes = config.max_input_bytes;
-    let task = Task::new(id.clone(), process, nonce, config, requests, status);
+    let task = Task::new(id.clone(), process, nonce, config, status);
     let (ready, started) = oneshot::channel();
-    let handle = tokio::spawn(task.run(cancel, ready));
+    let handle = tokio::spawn(task.run(requests, cancel, ready));
     let motd = match started.await {
         Ok(Ok(motd)) => motd,
         failure => {
             let joined = handle.await;
             return Err(match failure {
                 Ok(Err(error)) => error,
-                _ => TerminalError::ShellStartFailed(format!("the session's task ended: {joined:?}")),
+                _ => {
+                    TerminalError::ShellStartFailed(format!("the session's task ended: {joined:?}"))
+                }
             });
         }
     };
@@ -171,7 +173,6 @@ struct Task {
     nonce: Nonce,
     judge: Judge,
     config: Arc<Config>,
-    requests: mpsc::UnboundedReceiver<Request>,
     status: watch::Sender<SessionStatus>,
     born: Instant,
     /// Where the text ends that was delivered last.
@@ -218,7 +219,6 @@ impl Task {
         process: Box<dyn TerminalProcess>,
         nonce: Nonce,
         config: Arc<Config>,
-        requests: mpsc::UnboundedReceiver<Request>,
         status: watch::Sender<SessionStatus>,
     ) -> Self {
         let screen = Screen::new(ScreenConfig {
@@ -236,7 +236,6 @@ impl Task {
             marks: ShellMarks::default(),
             nonce,
             config,
-            requests,
             status,
             born: Instant::now(),
             live: None,
@@ -251,22 +250,20 @@ impl Task {
     /// Starts the shell, then serves until the session is closed or nobody can close it any more.
     async fn run(
         mut self,
+        requests: mpsc::UnboundedReceiver<Request>,
         cancel: Cancel,
         ready: oneshot::Sender<Result<String, TerminalError>>,
     ) {
         match self.start(cancel).await {
-            Ok(motd) if ready.send(Ok(motd)).is_ok() => {}
-            Ok(_) => {
-                // The caller is gone; its registry asked for the session to be undone.
-                let _undone = self.end().await;
-                return;
+            // A caller that has gone meanwhile holds no mailbox either, so serving ends at once.
+            Ok(motd) => {
+                ready.send(Ok(motd)).ok();
+                self.serve(requests).await;
             }
             Err(error) => {
                 ready.send(Err(self.undo(error).await)).ok();
-                return;
             }
         }
-        self.serve().await;
     }
 
     /// Waits until the shell reads its first command.
@@ -292,7 +289,10 @@ impl Task {
         match settled.reason {
             WaitReason::SessionExit => {
                 let how = describe_exit(self.exit.as_ref());
-                failed(format!("`{}` {how} before its first prompt", self.config.shell_path.display()))
+                failed(format!(
+                    "`{}` {how} before its first prompt",
+                    self.config.shell_path.display()
+                ))
             }
             WaitReason::Timeout => failed(format!(
                 "`{}` showed no prompt within {} ms",
@@ -315,11 +315,11 @@ impl Task {
     }
 
     /// Handles events and requests until the session is closed, or nobody holds the mailbox.
-    async fn serve(&mut self) {
+    async fn serve(&mut self, mut requests: mpsc::UnboundedReceiver<Request>) {
         loop {
             let cancel = self.cancel_signal();
             tokio::select! {
-                request = self.requests.recv() => {
+                request = requests.recv() => {
                     let Some(request) = request else {
                         if let Err(error) = self.end().await {
                             tracing::error!("abandoned session {}: {error}", self.id);
@@ -356,7 +356,7 @@ impl Task {
                         line_begin: page.line_begin,
                         line_end: page.line_end,
                         truncated: page.truncated,
-                        first_line: page.first_line,
+                        first_line: Some(page.first_line),
                     })
                     .ok();
             }
@@ -365,11 +365,8 @@ impl Task {
             }
             Request::Close { reply } => {
                 let closed = self.close().await;
-                let flow = if closed.is_ok() {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                };
+                let flow =
+                    if closed.is_ok() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
                 reply.send(closed).ok();
                 return flow;
             }
@@ -478,15 +475,14 @@ impl Task {
         {
             return shared.settle(Err(error), BTreeMap::new());
         }
-        let bytes = input::bytes(&request.text, request.submit);
+        let bytes = input::bytes(&request.text, request.submit, self.marks.prompt().is_some());
         let facts = InputFacts { unfinished: input::is_unfinished(&bytes) };
         self.begin_exchange(Some(shared), request.text.clone(), facts, request.background);
         if let Some(live) = &mut self.live {
             live.total = bytes.len();
             live.echoed = modes.is_none_or(|it| it.echo || !it.canonical);
-            live.before.must_act = request.submit
-                && !self.screen.alternate()
-                && modes.is_some_and(|it| !it.canonical);
+            live.before.must_act =
+                request.submit && !self.screen.alternate() && modes.is_some_and(|it| !it.canonical);
         }
         self.process.write(&bytes);
     }
@@ -614,8 +610,7 @@ impl Task {
         let typed = !text.is_empty() && !text.starts_with('#') && !live.cancelled;
         let interrupted = text.contains('\u{3}');
         let status = self.marks.status_without_command().filter(|status| *status == 2)?;
-        (typed && !interrupted)
-            .then_some(Finished { status: Some(status), duration: Moment::ZERO })
+        (typed && !interrupted).then_some(Finished { status: Some(status), duration: Moment::ZERO })
     }
 
     fn delta(&mut self, exchange: u64, follower: Follower) -> Option<OutputDelta> {
@@ -657,10 +652,11 @@ impl Task {
         if signal == Signal::Kill && self.process.foreground() == Some(self.process.pid()) {
             return Err(TerminalError::ShellKillRefused);
         }
-        let target_pgid = self.process.signal_foreground(signal.name()).map_err(|error| match error {
-            SignalError::NoForegroundGroup => TerminalError::NoForegroundGroup,
-            failed @ SignalError::Failed { .. } => TerminalError::Backend(failed.to_string()),
-        })?;
+        let target_pgid =
+            self.process.signal_foreground(signal.name()).map_err(|error| match error {
+                SignalError::NoForegroundGroup => TerminalError::NoForegroundGroup,
+                failed @ SignalError::Failed { .. } => TerminalError::Backend(failed.to_string()),
+            })?;
         let now = self.now();
         if let Some(live) = &mut self.live {
             live.exchange.stirred(now);
@@ -710,7 +706,7 @@ impl Task {
                     }
                 }
                 ScreenEvent::BracketedPaste { .. } => self.editor_switches += 1,
-                ScreenEvent::AlternateScreen { .. } => {}
+                ScreenEvent::AlternateScreen { .. } | ScreenEvent::Query { .. } => {}
             }
         }
         if let Some(live) = &mut self.live {
@@ -753,7 +749,9 @@ fn describe_exit(status: Option<&SessionStatus>) -> String {
         Some(SessionStatus::Exited { exit_code: Some(code), .. }) => {
             format!("exited with status {code}")
         }
-        Some(SessionStatus::Exited { signal: Some(signal), .. }) => format!("was ended by {signal}"),
+        Some(SessionStatus::Exited { signal: Some(signal), .. }) => {
+            format!("was ended by {signal}")
+        }
         _ => "ended".to_owned(),
     }
 }

@@ -7,10 +7,11 @@
 //!   Where even undoing failed, the error is [`TerminalError::CloseIncomplete`];
 //! - [`TerminalSession::close`] returns `Ok` only when every process of the session is gone, may
 //!   be called again after a failure, and settles a live send as `session_exit`;
-//! - nothing here knows an agent: fencing is the registry's.
+//! - nothing here fences anybody: that is the registry's.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{fmt, sync::Arc};
 
+use agents::Agent;
 use dsh_core::{Cancel, async_trait};
 use serde::{Deserialize, Serialize};
 
@@ -53,14 +54,12 @@ pub trait TerminalBackend: Send + Sync {
 }
 
 /// Everything a backend learns about a session it shall open.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OpenRequest {
     /// The id under which the session will be published.
     pub session_id: SessionId,
-    /// Id of the owning agent (`DSH_SESSION_ID`).
-    pub owner_id: String,
-    /// The owner's workspace root; a relative or missing `cwd` is resolved against it.
-    pub workspace_root: PathBuf,
+    /// The agent that will own it. A relative or missing `cwd` is resolved against its workspace.
+    pub owner: Arc<Agent>,
     /// Working directory as the caller wrote it.
     pub cwd: Option<String>,
     /// Cancelled when the caller gives up, the owner goes, or the service stops.

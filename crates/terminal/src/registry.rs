@@ -184,8 +184,7 @@ impl TerminalRegistry {
         })?;
         let request = OpenRequest {
             session_id: admitted.id.clone(),
-            owner_id: owner.id().to_owned(),
-            workspace_root: owner.workspace_root().to_owned(),
+            owner: Arc::clone(owner),
             cwd,
             cancel: admitted.cancel.clone(),
         };

@@ -4,29 +4,50 @@
 //! and the pseudo-terminals whose masters it or its descendants hold.
 //!
 //! The whole process is compared. Where tests run as threads of one process (plain `cargo test`),
-//! a test that compares must hold [`exclusive`] for its whole length, and so must the others of
-//! its binary that start processes or open terminals. A process that left our tree (a daemon) is
-//! no descendant any more: find it by its environment, with [`processes_with_env`].
+//! a test that compares runs [`alone`], and so must the others of its binary that start processes
+//! or open descriptors. A process that left our tree (a daemon) is no descendant any more: find it
+//! by its environment, with [`processes_with_env`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt, fs,
-    panic::Location,
     path::Path,
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use tokio::sync::{Mutex, MutexGuard};
+use crate::wait::guarded;
 
 /// Descriptors and children that a finished task still holds go away without an event.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 500;
 
-static EXCLUSIVE: Mutex<()> = Mutex::const_new(());
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Held by tests that compare snapshots, so that no other test of the process disturbs them.
-pub async fn exclusive() -> MutexGuard<'static, ()> {
-    EXCLUSIVE.lock().await
+/// Runs a test on a runtime of its own while no other one runs in this process, and checks that
+/// nothing is left over once the runtime is gone too.
+///
+/// # Panics
+///
+/// When the test does, hangs, or leaves something.
+#[track_caller]
+pub fn alone(test: impl Future<Output = ()>) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // What a process keeps once it has had it, such as the way in for signals.
+    run(async {
+        let deaths = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::child());
+        drop(deaths);
+    });
+    let before = Snapshot::take();
+    run(guarded("the test", test));
+    assert_no_leaks(&before);
+}
+
+fn run(test: impl Future<Output = ()>) {
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(test),
+        Err(error) => panic!("no runtime: {error}"),
+    }
 }
 
 /// A process, named so that a reused id is another one.
@@ -123,19 +144,16 @@ impl fmt::Display for Leaks {
 ///
 /// With a list of what was left over.
 #[track_caller]
-pub fn assert_no_leaks(before: &Snapshot) -> impl Future<Output = ()> {
-    let caller = Location::caller();
-    async move {
-        let mut leaks = Leaks::default();
-        for _ in 0..LOOKS {
-            leaks = Snapshot::take().beyond(before);
-            if leaks.is_empty() {
-                return;
-            }
-            tokio::time::sleep(LOOK).await;
+pub fn assert_no_leaks(before: &Snapshot) {
+    let mut leaks = Leaks::default();
+    for _ in 0..LOOKS {
+        leaks = Snapshot::take().beyond(before);
+        if leaks.is_empty() {
+            return;
         }
-        panic!("left over (at {caller}):\n{leaks}");
+        std::thread::sleep(LOOK);
     }
+    panic!("left over:\n{leaks}");
 }
 
 /// All processes of this machine whose environment has `name=value`, zombies excluded.

@@ -14,6 +14,6 @@ pub mod scripted;
 pub mod wait;
 
 pub use host::TestHost;
-pub use leaks::{Snapshot, assert_no_leaks, exclusive};
+pub use leaks::{Snapshot, alone, assert_no_leaks};
 pub use scripted::{Act, Gate, Script, ScriptedOperation, ScriptedSession, Step};
 pub use wait::{guarded, wait_until};

@@ -142,7 +142,7 @@ impl Judge {
             verdict: Verdict::Not { relay: false },
             busy: activity.busy,
             visibly_busy: activity.visibly_busy,
-            foreground: activity.foreground,
+            foreground: activity.foreground.clone(),
             cpu_ns: cpu(evidence),
         };
         if evidence.unwritten > 0 || evidence.unread_input == Some(true) {
@@ -180,11 +180,10 @@ impl Judge {
         } else if let Some(verdict) = unseen_reader(&look, &activity) {
             judgement.verdict = verdict;
         }
-        let uncertain_line = matches!(
-            judgement.verdict,
-            Verdict::Ready { .. } | Verdict::Settling { .. }
-        ) && context.unfinished
-            && modes.canonical;
+        let uncertain_line =
+            matches!(judgement.verdict, Verdict::Ready { .. } | Verdict::Settling { .. })
+                && context.unfinished
+                && modes.canonical;
         if uncertain_line {
             judgement.verdict = Verdict::Unfinished;
         }
@@ -260,10 +259,22 @@ impl Judge {
         }
         let text = screen.text_before_cursor;
         let window = match timeout_ms {
-            _ if helper => if text { 100 } else { 250 },
+            _ if helper => {
+                if text {
+                    100
+                } else {
+                    250
+                }
+            }
             Some(timeout) if timeout <= SHORT_WAIT_MS => (timeout + 20).max(120),
             _ if !self.waited.contains(&process.pid) && !text => 250,
-            _ => if text { 8 } else { 30 },
+            _ => {
+                if text {
+                    8
+                } else {
+                    30
+                }
+            }
         };
         Some(settling(Strength::Settled, Duration::from_millis(window)))
     }
@@ -318,9 +329,9 @@ fn unseen_reader(look: &Look<'_>, activity: &Activity) -> Option<Verdict> {
     if look.evidence.blocked_reader != Some(true) || activity.running {
         return None;
     }
-    let opaque = activity.opaque.or_else(|| {
-        (look.evidence.scan == Scan::Blind).then_some(Waiter { pid: 0, tid: 0 })
-    })?;
+    let opaque = activity
+        .opaque
+        .or_else(|| (look.evidence.scan == Scan::Blind).then_some(Waiter { pid: 0, tid: 0 }))?;
     Some(Verdict::Settling {
         kind: look.kind(),
         evidence: Strength::OpaqueRead,

@@ -24,8 +24,8 @@ async fn a_session_is_published_only_after_its_setup() {
     assert_eq!(spawned.motd, "dsh> ");
     assert_eq!(it.terminals.list(&agent), [spawned.session]);
     let asked = it.script.requests();
-    assert_eq!(asked[0].owner_id, "a");
-    assert_eq!(asked[0].workspace_root, it.host.workspace());
+    assert_eq!(asked[0].owner.id(), "a");
+    assert_eq!(asked[0].owner.workspace_root(), it.host.workspace());
     it.host.dispose().await.unwrap();
 }
 

@@ -1,0 +1,159 @@
+//! How things end, and that nothing is left.
+
+use std::fs;
+
+use terminal::{SessionStatus, SpawnRequest, TerminalError, WaitReason};
+use testkit::leaks::{Snapshot, processes_with_env};
+
+use crate::shell::{assert_prompt, bench, shell};
+
+fn exited(exit_code: Option<i32>, signal: Option<&str>) -> SessionStatus {
+    SessionStatus::Exited { exit_code, signal: signal.map(str::to_owned) }
+}
+
+/// D1, D8
+#[test]
+fn a_shell_that_ends_says_how() {
+    bench("{}", async |bench| {
+        for (command, status) in [
+            ("exit 7", exited(Some(7), None)),
+            ("exec true", exited(Some(0), None)),
+            ("kill -9 $$", exited(None, Some("SIGKILL"))),
+            ("set -e; false", exited(Some(1), None)),
+            // D2: a leftover of the shell does not hold the reply.
+            ("sleep 300 & exit 8", exited(Some(8), None)),
+        ] {
+            let shell = bench.open().await;
+            let outcome = shell.send(command).await;
+            assert_eq!(outcome.wait_reason, WaitReason::SessionExit, "{command}");
+            assert_eq!(outcome.session_status, status, "{command}");
+            assert!(outcome.viewport.starts_with(command), "{outcome:?}");
+            // It stays listed and readable.
+            assert_eq!(shell.terminals().list(&bench.agent)[0].status, status);
+            assert!(shell.read(0, 10).await.text.contains(command));
+            let gone = TerminalError::SessionExited { id: shell.id.clone() };
+            assert_eq!(shell.start("true", true).map(|_| ()), Err(gone.clone()));
+            assert_eq!(shell.signal(terminal::Signal::Interrupt).await, Err(gone));
+            assert_eq!(shell.close().await, Ok(true));
+            let unknown = TerminalError::NoSession { id: shell.id.clone() };
+            assert_eq!(shell.close().await, Err(unknown));
+        }
+    });
+}
+
+/// D3
+#[test]
+fn nothing_outlives_a_close() {
+    bench("{ disposeGraceMs: 300 }", async |bench| {
+        let shell = bench.open().await;
+        for escape in [
+            "setsid sleep 999 &",
+            "nohup sleep 999 > /dev/null 2>&1 &",
+            "sleep 999 & disown",
+            "(setsid bash -c 'sleep 999 & sleep 999' &)",
+            "bash -c 'trap \"\" TERM HUP; echo deaf; while :; do sleep 999; done' &",
+        ] {
+            assert_eq!(shell.send(escape).await.wait_reason, WaitReason::StdinRead);
+        }
+        shell.send("until [ $(pgrep -c -s 0 . || true) -ge 1 ]; do :; done").await;
+        let id = bench.agent.id();
+        assert!(processes_with_env("DSH_SESSION_ID", id).len() > 4, "they did start");
+        assert_eq!(shell.close().await, Ok(true));
+        // No waiting: it is true the moment that the close returns.
+        assert_eq!(processes_with_env("DSH_SESSION_ID", id), []);
+    });
+}
+
+/// D6
+#[test]
+fn sessions_hold_nothing_of_each_other() {
+    bench("{}", async |bench| {
+        let a = bench.open().await;
+        let tty = a.run("tty", 0).await;
+        let b = bench.open().await;
+        let pid = b.spawned.session.pid.unwrap();
+        let held: Vec<String> = fs::read_dir(format!("/proc/{pid}/fd"))
+            .unwrap()
+            .filter_map(|it| fs::read_link(it.unwrap().path()).ok())
+            .map(|it| it.display().to_string())
+            .collect();
+        assert!(!held.contains(&tty.trim().to_owned()), "{held:?}");
+        assert!(!held.iter().any(|it| it.ends_with("/ptmx")), "{held:?}");
+        a.close().await.unwrap();
+        assert_prompt(&b.send("true").await, Some(0));
+    });
+}
+
+/// D7
+#[test]
+fn what_cannot_start_leaves_nothing() {
+    bench("{}", async |bench| {
+        let before = Snapshot::take();
+        fs::write(bench.agent.workspace_root().join("file"), "").unwrap();
+        for cwd in ["gone", "file", "/gone/further"] {
+            let request = SpawnRequest { cwd: Some(cwd.to_owned()), ..SpawnRequest::default() };
+            let error = bench.try_open(request).await.map(|_| ()).unwrap_err();
+            assert_eq!(error.code(), "INVALID_CWD");
+            assert!(error.to_string().contains(cwd), "{error}");
+        }
+        assert!(Snapshot::take().beyond(&before).processes.is_empty());
+        assert!(bench.terminals().list(&bench.agent).is_empty());
+    });
+    for (config, says) in [
+        ("{ shellPath: /etc/passwd }", "/etc/passwd"),
+        ("{ shellPath: /no/such/shell }", "/no/such/shell"),
+        ("{ shellPath: /bin/true }", "exited with status 0 before its first prompt"),
+        (
+            "{ shellPath: /bin/sleep, shellArgs: ['100'], timeoutMs: 300 }",
+            "no prompt within 300 ms",
+        ),
+        (
+            "{ shellArgs: ['-c', 'echo no luck; exit 3'] }",
+            "exited with status 3 before its first prompt: no luck",
+        ),
+    ] {
+        bench(config, async |bench| {
+            let error = bench.try_open(SpawnRequest::default()).await.map(|_| ()).unwrap_err();
+            assert_eq!(error.code(), "SHELL_START_FAILED");
+            assert!(error.to_string().contains(says), "{error}");
+        });
+    }
+}
+
+#[test]
+fn closing_settles_the_live_send() {
+    shell(async |shell| {
+        let sleeping = shell.start("echo started; sleep 100", true).unwrap();
+        shell.shown(&*sleeping, "started\n").await;
+        let (closed, outcome) = tokio::join!(shell.close(), sleeping.done());
+        assert_eq!(closed, Ok(true));
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.wait_reason, WaitReason::SessionExit);
+        assert!(outcome.viewport.contains("started\n"));
+    });
+}
+
+/// D10, with real sessions.
+#[test]
+fn another_owner_sees_and_reaches_nothing() {
+    shell(async |shell| {
+        let stranger = shell.bench.host.agent("stranger");
+        let terminals = shell.terminals();
+        let foreign = terminals.kill(&stranger, &shell.id, "mine").await.unwrap_err();
+        let unknown = terminals.kill(&stranger, "pty-999", "mine").await.unwrap_err();
+        assert_eq!(foreign.code(), unknown.code());
+        assert_eq!(foreign.to_string(), format!("unknown terminal session {}", shell.id));
+        assert!(terminals.list(&stranger).is_empty());
+        assert_prompt(&shell.send("true").await, Some(0));
+    });
+}
+
+/// The end of an agent is the end of its sessions.
+#[test]
+fn an_agent_takes_its_sessions_along() {
+    shell(async |shell| {
+        shell.send("setsid sleep 999 &").await;
+        shell.bench.host.dispose_agent(&shell.bench.agent).await.unwrap();
+        assert_eq!(processes_with_env("DSH_SESSION_ID", shell.bench.agent.id()), []);
+    });
+}

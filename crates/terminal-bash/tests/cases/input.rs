@@ -1,0 +1,111 @@
+//! What is typed, by whom, and how it is interrupted.
+
+use terminal::{Signal, StateKind, TerminalError, WaitReason};
+
+use crate::shell::{assert_prompt, assert_waits, bench, shell};
+
+/// B10
+#[test]
+fn two_senders_never_mix() {
+    shell(async |shell| {
+        let sender = async |name: &str| {
+            let (mut done, mut busy) = (0, 0);
+            while done < 25 {
+                match shell.start(&format!("echo {name}-{done}"), true) {
+                    Ok(operation) => {
+                        let outcome = operation.done().await.unwrap();
+                        let expected = format!("echo {name}-{done}\n{name}-{done}\ndsh> ");
+                        assert_eq!(outcome.viewport, expected);
+                        done += 1;
+                    }
+                    Err(TerminalError::SendActive { .. }) => {
+                        busy += 1;
+                        tokio::task::yield_now().await;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            busy
+        };
+        let (a, b, c, d) = tokio::join!(sender("a"), sender("b"), sender("c"), sender("d"));
+        assert!(a + b + c + d > 0, "they did meet");
+    });
+}
+
+/// B6, B1, B2
+#[test]
+fn text_arrives_as_sent_or_not_at_all() {
+    shell(async |shell| {
+        assert_eq!(shell.run("echo \"hello world!x\"", 0).await, "hello world!x\n");
+        assert_waits(&shell.send("head -n1 > f").await, StateKind::Line);
+        let refused = shell.start(&"x".repeat(10_000), true).unwrap().done().await;
+        assert_eq!(refused, Err(TerminalError::LineTooLong { bytes: 10_000, limit: 4_095 }));
+        assert_prompt(&shell.send("short").await, Some(0));
+        assert_eq!(std::fs::read_to_string(shell.path("f")).unwrap(), "short\n");
+        let long = format!("echo {} | wc -c", "x".repeat(10_000));
+        let counted = shell.send(&long).await;
+        assert!(counted.viewport.ends_with("\n10001\ndsh> "), "a line editor takes any length");
+    });
+}
+
+#[test]
+fn too_much_text_is_refused_whole() {
+    bench("{ maxInputBytes: 100 }", async |bench| {
+        let shell = bench.open().await;
+        let refused = shell.start(&"x".repeat(101), true).map(|_| ());
+        assert_eq!(refused, Err(TerminalError::InputTooLarge { bytes: 101, limit: 100 }));
+        assert_prompt(&shell.send("true").await, Some(0));
+    });
+}
+
+/// D9: a foreground command, and a program in raw mode that would read `^C` as a byte.
+#[test]
+fn an_interrupt_is_a_signal() {
+    shell(async |shell| {
+        let sleeping = shell.start("sleep 100", true).unwrap();
+        shell.in_front("sleep").await;
+        let group = shell.signal(Signal::Interrupt).await.unwrap();
+        assert!(group > 0);
+        assert_prompt(&sleeping.done().await.unwrap(), Some(130));
+
+        let raw = "python3 -c 'import tty, time; tty.setraw(0); print(\"raw\", flush=True); time.sleep(100)'";
+        let raw = shell.start(raw, true).unwrap();
+        shell.shown(&*raw, "raw").await;
+        assert!(raw.cancel("the user pressed stop"));
+        let ended = raw.done().await.unwrap();
+        assert_eq!(ended.wait_reason, WaitReason::StdinRead, "{ended:#?}");
+        assert!(!raw.cancel("again"), "it has settled");
+        assert_eq!(ended.last_command.unwrap().exit_code, Some(130));
+        shell.send("stty sane").await;
+        assert_eq!(shell.run("echo alive", 0).await, "alive\n");
+    });
+}
+
+#[test]
+fn a_signal_goes_to_the_foreground_and_never_kills_the_shell() {
+    shell(async |shell| {
+        assert_eq!(shell.signal(Signal::Kill).await, Err(TerminalError::ShellKillRefused));
+        let sleeping = shell.start("sleep 100", true).unwrap();
+        shell.in_front("sleep").await;
+        shell.signal(Signal::Kill).await.unwrap();
+        let killed = sleeping.done().await.unwrap();
+        assert_eq!(killed.last_command.unwrap().exit_code, Some(137));
+    });
+}
+
+/// A cancelled send keeps the session's one slot until it is really over.
+#[test]
+fn a_cancelled_send_is_over_only_when_the_program_is() {
+    shell(async |shell| {
+        let stubborn = shell
+            .start("mkfifo gate; bash -c 'trap \"\" INT; echo deaf; read x < gate; echo $x'", true)
+            .unwrap();
+        shell.shown(&*stubborn, "deaf\n").await;
+        stubborn.cancel("enough");
+        assert!(matches!(shell.start("true", true), Err(TerminalError::SendActive { .. })));
+        std::fs::write(shell.path("gate"), "heard\n").unwrap();
+        let outcome = stubborn.done().await.unwrap();
+        assert_prompt(&outcome, Some(0));
+        assert!(outcome.viewport.ends_with("\nheard\ndsh> "), "{outcome:?}");
+    });
+}

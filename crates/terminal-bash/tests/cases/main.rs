@@ -1,0 +1,7 @@
+//! What breaks such tools in the field, each with the right answer, on a real bash.
+
+mod ends;
+mod input;
+mod output;
+mod readiness;
+mod shell;

@@ -1,0 +1,164 @@
+//! Sessions through `ctx.terminals` beside the bare shell, alternating in one run.
+//!
+//! Figures are medians and ratios of medians: single times on a shared machine say little.
+
+use std::{
+    io::Write as _,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use agents::Agent;
+use dsh_core::Cancel;
+use terminal::{SendOutcome, SendRequest, SpawnRequest, TerminalRegistry, Terminals, WaitReason};
+use testkit::host::TestHost;
+
+use crate::bare::Bare;
+
+// Only what is mentioned is linked.
+use terminal_bash as _;
+
+const COMPOSITION: &str = "
+- name: terminal
+- name: terminal-bash
+  config: { timeoutMs: 120000 }
+";
+
+/// What one operation took, bare and through a session.
+struct Row {
+    name: &'static str,
+    bare: Vec<Duration>,
+    ours: Vec<Duration>,
+}
+
+/// Measures and prints the table.
+pub(crate) fn run(runs: usize, slow_runs: usize) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let rows = runtime.block_on(measure(runs, slow_runs))?;
+    print(&rows)
+}
+
+/// One session of ours.
+struct Session {
+    terminals: Arc<TerminalRegistry>,
+    agent: Arc<Agent>,
+    id: String,
+}
+
+impl Session {
+    async fn open(host: &TestHost, agent: &Arc<Agent>) -> anyhow::Result<Self> {
+        let terminals = host.service::<Terminals>();
+        let request = SpawnRequest { kind: "shell".to_owned(), ..SpawnRequest::default() };
+        let spawned = terminals.spawn(agent, request, &Cancel::new()).await?;
+        let id = spawned.session.session_id.to_string();
+        Ok(Self { terminals, agent: Arc::clone(agent), id })
+    }
+
+    async fn send(&self, text: &str) -> anyhow::Result<(Duration, SendOutcome)> {
+        let start = Instant::now();
+        let request = SendRequest {
+            text: text.to_owned(),
+            submit: true,
+            background: false,
+            cancel: Cancel::new(),
+        };
+        let outcome = self.terminals.start_send(&self.agent, &self.id, request)?.done().await?;
+        let taken = start.elapsed();
+        anyhow::ensure!(
+            outcome.wait_reason == WaitReason::StdinRead,
+            "`{text}` ended as {:?}: {}",
+            outcome.wait_reason,
+            outcome.viewport
+        );
+        Ok((taken, outcome))
+    }
+
+    async fn close(self) -> anyhow::Result<Duration> {
+        let start = Instant::now();
+        self.terminals.kill(&self.agent, &self.id, "done").await?;
+        Ok(start.elapsed())
+    }
+}
+
+async fn measure(runs: usize, slow_runs: usize) -> anyhow::Result<Vec<Row>> {
+    let host = TestHost::boot(COMPOSITION).await;
+    let agent = host.agent("bench");
+    let mut open = Row::new("open");
+    let mut close = Row::new("close, idle");
+    for _ in 0..runs.min(30) {
+        let start = Instant::now();
+        let bare = tokio::task::block_in_place(Bare::open)?;
+        open.bare.push(start.elapsed());
+        let start = Instant::now();
+        let session = Session::open(&host, &agent).await?;
+        open.ours.push(start.elapsed());
+        close.bare.push(tokio::task::block_in_place(|| bare.close())?);
+        close.ours.push(session.close().await?);
+    }
+
+    let mut bare = tokio::task::block_in_place(Bare::open)?;
+    let session = Session::open(&host, &agent).await?;
+    let quick = compare("`true`", runs, "true", "dsh> ", &mut bare, &session).await?;
+    let seq = compare("`seq 1 2000000`", slow_runs, "seq 1 2000000", "dsh> ", &mut bare, &session);
+    let seq = seq.await?;
+    tokio::task::block_in_place(|| bare.line("python3 -q", ">>> "))?;
+    session.send("python3 -q").await?;
+    let python = compare("a python line", runs, "print(2+2)", ">>> ", &mut bare, &session).await?;
+    tokio::task::block_in_place(|| bare.close())?;
+    session.close().await?;
+    host.dispose().await?;
+    Ok(vec![open, quick, python, seq, close])
+}
+
+/// Sends the same line to both, in turn; the first of each is a warm-up.
+async fn compare(
+    name: &'static str,
+    runs: usize,
+    line: &str,
+    prompt: &str,
+    bare: &mut Bare,
+    session: &Session,
+) -> anyhow::Result<Row> {
+    let mut row = Row::new(name);
+    for run in 0..=runs {
+        let bare_took = tokio::task::block_in_place(|| bare.line(line, prompt))?;
+        let (our_took, outcome) = session.send(line).await?;
+        anyhow::ensure!(outcome.viewport.ends_with(prompt), "no prompt in {:?}", outcome.viewport);
+        if run > 0 {
+            row.bare.push(bare_took);
+            row.ours.push(our_took);
+        }
+    }
+    Ok(row)
+}
+
+impl Row {
+    fn new(name: &'static str) -> Self {
+        Self { name, bare: Vec::new(), ours: Vec::new() }
+    }
+}
+
+fn median(times: &[Duration]) -> f64 {
+    let mut sorted: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn print(rows: &[Row]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "| operation | bare PTY, median ms | session, median ms | ratio | runs |")?;
+    writeln!(out, "|---|---|---|---|---|")?;
+    for row in rows {
+        let (bare, ours) = (median(&row.bare), median(&row.ours));
+        writeln!(
+            out,
+            "| {} | {:.2} | {:.2} | {:.2} | {} |",
+            row.name,
+            bare * 1e3,
+            ours * 1e3,
+            ours / bare,
+            row.ours.len()
+        )?;
+    }
+    Ok(())
+}
