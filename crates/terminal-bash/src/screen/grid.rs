@@ -273,6 +273,9 @@ impl Grid {
             self.scroll_up(1);
         } else if self.row + 1 < self.rows {
             self.go(self.row + 1);
+            if self.lines[self.row].is_empty() {
+                self.part_before(self.row);
+            }
         }
     }
 

@@ -387,7 +387,8 @@ fn resume(view: &View<'_>, from: &Position) -> Resume {
         let delivered = fixed + mark.len as u64;
         return match delivered.checked_sub(cut) {
             Some(there) => {
-                Resume { start: (begin + there).min(view.end()), anew: false, dropped: false }
+                let start = view.align((begin + there).min(view.end()));
+                Resume { start, anew: false, dropped: false }
             }
             None => Resume { start: begin, anew: true, dropped: true },
         };
