@@ -111,8 +111,8 @@ impl ScreenState {
         if self.alternate.is_none() {
             let mut grid = Grid::new(self.config.rows, self.config.cols, 0, 0);
             // The cursor stays where it was; what is drawn is kept apart and has no history.
-            grid.to_row(self.main.cursor_row());
-            grid.to_column(self.main.cursor_column());
+            grid.move_to_row(self.main.cursor_row());
+            grid.move_to_column(self.main.cursor_column());
             self.alternate = Some(grid);
             events.push(ScreenEvent::AlternateScreen { on: true, printed: self.printed });
         }
@@ -128,10 +128,10 @@ impl ScreenState {
         match mode {
             6 => {
                 let grid = self.shown_mut();
-                grid.origin = on;
+                grid.modes.origin = on;
                 grid.home();
             }
-            7 => self.shown_mut().autowrap = on,
+            7 => self.shown_mut().modes.autowrap = on,
             47 | 1047 | 1049 if on => {
                 if mode == 1049 {
                     self.main.save_cursor();
@@ -154,8 +154,8 @@ impl ScreenState {
 
     fn private_mode(&self, mode: u16) -> Option<bool> {
         match mode {
-            6 => Some(self.shown().origin),
-            7 => Some(self.shown().autowrap),
+            6 => Some(self.shown().modes.origin),
+            7 => Some(self.shown().modes.autowrap),
             47 | 1047 | 1049 => Some(self.alternate.is_some()),
             2004 => Some(self.bracketed_paste),
             _ => None,
@@ -232,8 +232,8 @@ impl Performer<'_> {
                 grid.up(count);
                 grid.carriage_return();
             }
-            'G' | '`' => grid.to_column(from_zero(0)),
-            'H' | 'f' => grid.to_place(from_zero(0), from_zero(1)),
+            'G' | '`' => grid.move_to_column(from_zero(0)),
+            'H' | 'f' => grid.move_to(from_zero(0), from_zero(1)),
             'I' => grid.tab(count),
             'J' => {
                 if let Some(part) = part(first) {
@@ -256,11 +256,9 @@ impl Performer<'_> {
                 let printed = grid.repeat(count);
                 self.screen.printed += printed as u64;
             }
-            'd' => grid.to_row(from_zero(0)),
-            'h' | 'l' => {
-                if parameters.iter().any(|parameter| parameter == [4]) {
-                    grid.insert = action == 'h';
-                }
+            'd' => grid.move_to_row(from_zero(0)),
+            'h' | 'l' if parameters.iter().any(|parameter| parameter == [4]) => {
+                grid.modes.insert = action == 'h';
             }
             'r' => {
                 let bottom = match parameter(parameters, 1) {

@@ -10,6 +10,11 @@
 //!
 //! Guarantees: the row of the cursor exists; every operation takes time bounded by the size of the window.
 
+mod edit;
+mod resize;
+
+pub(super) use edit::Part;
+
 use super::history::History;
 use super::row::{self, Row};
 use std::collections::VecDeque;
@@ -26,15 +31,21 @@ struct Saved {
     shift: usize,
 }
 
-/// Which part of a line or of the window is erased.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// From the cursor to the end.
-    After,
-    /// From the beginning to the cursor, included.
-    Before,
-    /// All of it.
-    All,
+/// Modes that a program sets and resets.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Modes {
+    /// Text runs over the right margin into the next row.
+    pub(super) autowrap: bool,
+    /// Writing moves what is there to the right.
+    pub(super) insert: bool,
+    /// Rows are counted from the top margin, and moves stay inside the margins.
+    pub(super) origin: bool,
+}
+
+impl Default for Modes {
+    fn default() -> Self {
+        Self { autowrap: true, insert: false, origin: false }
+    }
 }
 
 /// See the module.
@@ -51,9 +62,7 @@ pub(super) struct Grid {
     top: usize,
     bottom: usize,
     saved: Saved,
-    pub(super) autowrap: bool,
-    pub(super) insert: bool,
-    pub(super) origin: bool,
+    pub(super) modes: Modes,
     /// Which of G0 and G1 is the line drawing set.
     graphics: [bool; 2],
     shift: usize,
@@ -76,9 +85,7 @@ impl Grid {
             top: 0,
             bottom: rows - 1,
             saved: Saved::default(),
-            autowrap: true,
-            insert: false,
-            origin: false,
+            modes: Modes::default(),
             graphics: [false; 2],
             shift: 0,
             last: ' ',
@@ -143,8 +150,6 @@ impl Grid {
         text.chars().skip(skip).collect()
     }
 
-    // --- writing -----------------------------------------------------------------------------------------------
-
     /// Is the line drawing set active?
     pub(super) fn draws_lines(&self) -> bool {
         self.graphics[self.shift]
@@ -156,7 +161,7 @@ impl Grid {
         self.last = char::from(last);
         while !run.is_empty() {
             if self.column >= self.columns {
-                if self.autowrap {
+                if self.modes.autowrap {
                     self.wrap();
                 } else {
                     self.column = self.columns - 1;
@@ -165,7 +170,7 @@ impl Grid {
             }
             let (now, later) = run.split_at(run.len().min(self.columns - self.column));
             let line = &mut self.lines[self.row];
-            if self.insert {
+            if self.modes.insert {
                 line.insert_gaps(self.column, now.len(), self.columns);
             }
             line.write_ascii(self.column, now);
@@ -181,7 +186,7 @@ impl Grid {
     /// is no cell of its own; returns bytes and characters. It may take nothing, also where [`Grid::put_char`] could.
     pub(super) fn append_text(&mut self, text: &str) -> (usize, u64) {
         let line = &mut self.lines[self.row];
-        if self.column < line.cells() || self.insert || self.graphics[self.shift] {
+        if self.column < line.cells() || self.modes.insert || self.graphics[self.shift] {
             return (0, 0);
         }
         let (mut bytes, mut characters, mut column) = (0, 0, self.column);
@@ -212,7 +217,7 @@ impl Grid {
         }
         self.last = c;
         if self.column + width > self.columns {
-            if self.autowrap {
+            if self.modes.autowrap {
                 // A wide character that does not fit leaves the last column empty.
                 let (column, columns) = (self.column, self.columns);
                 self.lines[self.row].erase(column, columns);
@@ -222,7 +227,7 @@ impl Grid {
             }
         }
         let line = &mut self.lines[self.row];
-        if self.insert {
+        if self.modes.insert {
             line.insert_gaps(self.column, width, self.columns);
         }
         line.write_char(self.column, c, width);
@@ -251,8 +256,6 @@ impl Grid {
             self.go(self.row + 1);
         }
     }
-
-    // --- moving ------------------------------------------------------------------------------------------------
 
     /// Puts the cursor into `row`, which exists afterwards.
     fn go(&mut self, row: usize) {
@@ -332,22 +335,22 @@ impl Grid {
         self.column = self.cursor_column().saturating_add(count).min(self.columns - 1);
     }
 
-    /// To a row and a column, as [`Grid::to_row`] and [`Grid::to_column`].
-    pub(super) fn to_place(&mut self, row: usize, column: usize) {
-        self.to_row(row);
-        self.to_column(column);
+    /// To a row and a column, as [`Grid::move_to_row`] and [`Grid::move_to_column`].
+    pub(super) fn move_to(&mut self, row: usize, column: usize) {
+        self.move_to_row(row);
+        self.move_to_column(column);
         self.homed = true;
     }
 
     /// To a column, from 0.
-    pub(super) fn to_column(&mut self, column: usize) {
+    pub(super) fn move_to_column(&mut self, column: usize) {
         self.homed = false;
         self.column = column.min(self.columns - 1);
     }
 
     /// To a row, from 0; counted from the top margin in origin mode.
-    pub(super) fn to_row(&mut self, row: usize) {
-        if self.origin {
+    pub(super) fn move_to_row(&mut self, row: usize) {
+        if self.modes.origin {
             self.go(self.top.saturating_add(row).min(self.bottom));
         } else {
             self.go(row);
@@ -356,12 +359,12 @@ impl Grid {
     }
 
     pub(super) fn home(&mut self) {
-        self.to_row(0);
+        self.move_to_row(0);
         self.column = 0;
     }
 
     pub(super) fn save_cursor(&mut self) {
-        let Self { row, column, origin, graphics, shift, .. } = *self;
+        let Self { row, column, modes: Modes { origin, .. }, graphics, shift, .. } = *self;
         self.saved = Saved { row, column, origin, graphics, shift };
     }
 
@@ -369,7 +372,7 @@ impl Grid {
         let Saved { row, column, origin, graphics, shift } = self.saved;
         self.go(row);
         self.column = column.min(self.columns);
-        self.origin = origin;
+        self.modes.origin = origin;
         self.graphics = graphics;
         self.shift = shift;
     }
@@ -389,270 +392,8 @@ impl Grid {
         self.top = 0;
         self.bottom = self.rows - 1;
         self.saved = Saved::default();
-        self.autowrap = true;
-        self.insert = false;
-        self.origin = false;
+        self.modes = Modes::default();
         self.graphics = [false; 2];
         self.shift = 0;
     }
-
-    // --- scrolling ---------------------------------------------------------------------------------------------
-
-    /// Sets the scroll region (from 0, inclusive); a region of less than two rows is ignored.
-    pub(super) fn set_margins(&mut self, top: usize, bottom: usize) {
-        let bottom = bottom.min(self.rows - 1);
-        if top < bottom {
-            self.top = top;
-            self.bottom = bottom;
-            self.home();
-        }
-    }
-
-    /// Moves the region's text up; what leaves the window at its top goes to the history.
-    pub(super) fn scroll_up(&mut self, count: usize) {
-        self.part_before(self.bottom + 1);
-        self.scroll(count);
-    }
-
-    fn scroll(&mut self, count: usize) {
-        if self.top > 0 {
-            self.remove_rows(self.top, count);
-            return;
-        }
-        let last = self.bottom + 1 == self.rows;
-        for _ in 0..count.min(self.bottom + 1) {
-            let Some(mut line) = self.lines.pop_front() else { break };
-            self.history.append(&line);
-            line.clear();
-            if last || self.lines.len() <= self.bottom {
-                self.lines.push_back(line);
-            } else {
-                self.lines.insert(self.bottom, line);
-            }
-        }
-        self.go(self.row);
-    }
-
-    pub(super) fn scroll_down(&mut self, count: usize) {
-        self.insert_rows(self.top, count);
-    }
-
-    /// `IL`: at the cursor, inside the region.
-    pub(super) fn insert_at_cursor(&mut self, count: usize) {
-        if (self.top..=self.bottom).contains(&self.row) {
-            self.insert_rows(self.row, count);
-            self.column = 0;
-        }
-    }
-
-    /// `DL`: at the cursor, inside the region.
-    pub(super) fn remove_at_cursor(&mut self, count: usize) {
-        if (self.top..=self.bottom).contains(&self.row) {
-            self.part_before(self.bottom + 1);
-            self.remove_rows(self.row, count);
-            self.column = 0;
-        }
-    }
-
-    /// Empty rows at `at`; the region's last rows are lost.
-    fn insert_rows(&mut self, at: usize, count: usize) {
-        self.part_before(at);
-        for _ in 0..count.min(self.bottom + 1 - at) {
-            if self.lines.len() > self.bottom {
-                self.lines.remove(self.bottom);
-            }
-            if at <= self.lines.len() {
-                self.lines.insert(at, Row::default());
-            }
-        }
-        self.part_before(self.bottom + 1);
-        self.go(self.row);
-    }
-
-    /// Removes rows at `at`; empty ones come in at the region's bottom.
-    fn remove_rows(&mut self, at: usize, count: usize) {
-        self.part_before(at);
-        for _ in 0..count.min(self.bottom + 1 - at) {
-            if self.lines.remove(at).is_some() && self.lines.len() >= self.bottom {
-                self.lines.insert(self.bottom, Row::default());
-            }
-        }
-        self.go(self.row);
-    }
-
-    /// What is above `row` no longer runs over into it.
-    fn part_before(&mut self, row: usize) {
-        match row.checked_sub(1) {
-            None => self.history.close(),
-            Some(above) => {
-                if let Some(line) = self.lines.get_mut(above) {
-                    line.wrapped = false;
-                }
-            }
-        }
-    }
-
-    // --- erasing -----------------------------------------------------------------------------------------------
-
-    pub(super) fn erase_line(&mut self, part: Part) {
-        let columns = self.columns;
-        let cursor = self.cursor_column();
-        let column = self.column;
-        let line = &mut self.lines[self.row];
-        match part {
-            Part::After if column >= columns => {}
-            Part::After => {
-                line.erase(column, columns);
-                line.wrapped = false;
-            }
-            Part::Before => line.erase(0, cursor + 1),
-            Part::All => line.clear(),
-        }
-    }
-
-    pub(super) fn erase_window(&mut self, part: Part) {
-        match part {
-            Part::After if self.homed && self.row == 0 && self.column == 0 => self.clear_window(),
-            Part::After => {
-                self.erase_line(Part::After);
-                self.lines.truncate(self.row + 1);
-                if self.column < self.columns {
-                    self.lines[self.row].wrapped = false;
-                }
-            }
-            Part::Before => {
-                if self.row > 0 {
-                    self.history.close();
-                }
-                for line in self.lines.range_mut(..self.row) {
-                    line.clear();
-                }
-                self.erase_line(Part::Before);
-            }
-            Part::All => self.clear_window(),
-        }
-    }
-
-    /// Empties the window; its text goes to the history. The cursor stays.
-    pub(super) fn clear_window(&mut self) {
-        let written = self.lines.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
-        for line in self.lines.drain(..).take(written) {
-            self.history.append(&line);
-        }
-        self.history.close();
-        self.go(self.row);
-    }
-
-    pub(super) fn erase_columns(&mut self, count: usize) {
-        if self.column < self.columns {
-            let end = self.column.saturating_add(count).min(self.columns);
-            let line = &mut self.lines[self.row];
-            line.erase(self.column, end);
-            if end == self.columns {
-                line.wrapped = false;
-            }
-        }
-    }
-
-    pub(super) fn insert_columns(&mut self, count: usize) {
-        let column = self.cursor_column();
-        self.lines[self.row].insert_gaps(column, count.min(self.columns), self.columns);
-        self.column = column;
-    }
-
-    pub(super) fn delete_columns(&mut self, count: usize) {
-        let column = self.cursor_column();
-        self.lines[self.row].delete(column, count);
-        self.column = column;
-    }
-
-    // --- size --------------------------------------------------------------------------------------------------
-
-    /// Changes the size; logical lines are broken into rows anew, and what no longer fits leaves at the top.
-    pub(super) fn resize(&mut self, rows: u16, columns: u16) {
-        let (rows, columns) = (usize::from(rows), usize::from(columns));
-        if (rows, columns) == (self.rows, self.columns) {
-            return;
-        }
-        if columns != self.columns {
-            self.reflow(columns);
-        }
-        while self.lines.len() > self.row + 1 && self.lines.back().is_some_and(Row::is_empty) {
-            self.lines.pop_back();
-        }
-        for _ in rows..self.lines.len() {
-            if let Some(line) = self.lines.pop_front() {
-                self.history.append(&line);
-                self.row = self.row.saturating_sub(1);
-            }
-        }
-        self.rows = rows;
-        self.columns = columns;
-        self.top = 0;
-        self.bottom = rows - 1;
-        self.saved = Saved::default();
-        self.column = self.column.min(columns);
-        self.go(self.row);
-    }
-
-    fn reflow(&mut self, columns: usize) {
-        let mut lines = VecDeque::with_capacity(self.lines.len());
-        let mut cursor = (0, 0);
-        let mut at = 0;
-        while at < self.lines.len() {
-            // One logical line, and the cursor's place in it.
-            let (mut raw, mut cells, mut place) = (Vec::new(), 0, None);
-            loop {
-                let line = &self.lines[at];
-                if at == self.row {
-                    place = Some(cells + self.column);
-                }
-                raw.extend_from_slice(line.raw());
-                cells += line.cells();
-                at += 1;
-                if !line.wrapped || at == self.lines.len() {
-                    break;
-                }
-            }
-            let first = lines.len();
-            let mut reached = 0;
-            for (raw, cells) in split_rows(&raw, columns) {
-                if let Some(place) = place
-                    && place >= reached
-                {
-                    cursor = (lines.len(), (place - reached).min(columns));
-                }
-                reached += cells;
-                lines.push_back(Row::from_raw(raw, cells, true));
-            }
-            if lines.len() == first {
-                cursor = place.map_or(cursor, |place| (first, place.min(columns)));
-                lines.push_back(Row::default());
-            }
-            if let Some(last) = lines.back_mut() {
-                last.wrapped = false;
-            }
-        }
-        self.lines = lines;
-        (self.row, self.column) = cursor;
-    }
-}
-
-/// Cuts the text of a logical line into rows of at most `columns` columns: (text, columns).
-fn split_rows(raw: &[u8], columns: usize) -> Vec<(&[u8], usize)> {
-    let text = std::str::from_utf8(raw).unwrap_or_default();
-    let mut rows = Vec::new();
-    let (mut start, mut cells) = (0, 0);
-    for (at, c) in text.char_indices() {
-        let width = row::width(c);
-        if cells + width > columns {
-            rows.push((&raw[start..at], cells));
-            (start, cells) = (at, 0);
-        }
-        cells += width;
-    }
-    if start < raw.len() {
-        rows.push((&raw[start..], cells));
-    }
-    rows
 }

@@ -13,6 +13,7 @@ mod control;
 mod grid;
 mod history;
 mod parser;
+mod position;
 mod row;
 mod view;
 
@@ -21,7 +22,8 @@ mod tests;
 
 use grid::Grid;
 use parser::Decoder;
-pub use view::{Page, Position, Slice};
+pub use position::{Position, Slice};
+pub use view::Page;
 
 /// Size and bounds of a [`Screen`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +174,7 @@ impl Screen {
 
     /// Where the text ends now: the start of the next viewport.
     pub fn end(&self) -> Position {
-        view::end(&self.state.main)
+        position::end(&self.state.main)
     }
 
     /// What was shown since `from`, which then moves to the end.
@@ -181,7 +183,7 @@ impl Screen {
     /// that was rewritten after part of it was delivered is given again whole, on a line of its own. At most
     /// `max_bytes` bytes, the newest.
     pub fn delta(&self, from: &mut Position, max_bytes: usize) -> Slice {
-        view::delta(&self.state.main, from, max_bytes)
+        position::delta(&self.state.main, from, max_bytes)
     }
 
     /// Everything shown since `from`, at most `max_bytes` bytes, the newest.
@@ -189,7 +191,7 @@ impl Screen {
     /// It starts where the delivered text ended, in the middle of a line if need be. Delivered lines that were
     /// rewritten since are given again, whole.
     pub fn since(&self, from: &Position, max_bytes: usize) -> Slice {
-        view::since(&self.state.main, from, max_bytes)
+        position::since(&self.state.main, from, max_bytes)
     }
 
     /// `count` lines, of which the newest has `offset` newer lines after it; oldest first, joined by newlines.

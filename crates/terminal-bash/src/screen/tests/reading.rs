@@ -14,7 +14,7 @@ fn bounded(max_lines: usize, max_bytes: usize) -> ScreenConfig {
 }
 
 fn numbers(from: u32, to: u32) -> String {
-    (from..=to).map(|n| format!("{n}\r\n")).collect()
+    (from..=to).map(|n| format!("{n}\r\n")).collect::<Vec<_>>().concat()
 }
 
 #[test]
