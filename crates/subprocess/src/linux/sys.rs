@@ -24,14 +24,19 @@ use tokio::io::{Interest, unix::AsyncFd};
 /// The umask is the host's, as with any program a user starts. A failed `exec` is an error here.
 pub(crate) fn spawn_session_leader(command: &mut Command, rttime_mark: u64) -> io::Result<Child> {
     let prepare = move || {
-        // Limits and descriptors first: what fails below must not depend on them.
+        // The kernel's `struct sigaction`, whose order of fields depends on the architecture: all
+        // zero is the default disposition without flags.
+        let default = [0u64; 4];
+        let nowhere = std::ptr::null_mut::<u64>();
         let limit = libc::rlimit { rlim_cur: rttime_mark, rlim_max: rttime_mark };
         // SAFETY: every call below is async-signal-safe, takes plain values or pointers to live
         // stack variables, and touches no memory shared with other threads of the host.
         unsafe {
             for signal in 1..=64 {
-                // Fails for KILL, STOP and the numbers the C library keeps: they cannot be changed.
-                libc::signal(signal, libc::SIG_DFL);
+                // Not through the C library, which keeps two numbers to itself. Fails for KILL and
+                // STOP, which have no other disposition.
+                let size = size_of::<u64>();
+                libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), nowhere, size);
             }
             let mut none = std::mem::zeroed::<libc::sigset_t>();
             libc::sigemptyset(&raw mut none);

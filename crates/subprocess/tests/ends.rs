@@ -1,0 +1,210 @@
+//! The end of a session: whatever was started from it is gone, nothing else is touched.
+
+mod support;
+
+use std::{fs, process::Command, time::Duration};
+
+use support::{Session, guarded, lives, sh};
+
+/// Longer than any test: a close that waits for it hangs.
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// A duration for `sleep` that no other process of the machine has.
+fn unique(index: usize) -> String {
+    format!("{}.{}", 900_000 + index, std::process::id())
+}
+
+/// Living processes with `argument` among their arguments.
+fn with_argument(argument: &str) -> Vec<i32> {
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|&b| b == 0).skip(1).any(|it| it == argument.as_bytes())
+        })
+        .collect()
+}
+
+async fn until(what: &str, world: impl Fn() -> bool) {
+    guarded(what, async {
+        while !world() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_way_out_of_a_session_outlives_it() {
+    let escapes = [
+        "sleep N &",
+        "sleep N & disown",
+        "nohup sleep N >/dev/null 2>&1 &",
+        "setsid sleep N &",
+        "setsid -f sleep N",
+        "(setsid sh -c 'sleep N & exit' &)",
+        "env -i setsid -f sleep N",
+        "env -i setsid sh -c '(sleep N &) & exit' </dev/null >/dev/null 2>&1",
+        "bash -c 'trap \"\" TERM HUP INT; sleep N; :' &",
+        "bash -c 'trap \"\" TERM HUP INT; while :; do sleep N; done' & disown",
+        "sleep N & kill -STOP $!",
+        "setsid -f bash -c 'trap \"\" TERM HUP; kill -STOP $$; sleep N; :'",
+        "python3 -c 'import os,sys,time; os.fork() and sys.exit(); os.setsid(); \
+         os.fork() and os._exit(0); os.closerange(0, 100); os.execvp(\"sleep\", [\"sleep\", \"N\"])'",
+    ];
+    for leader_ends_first in [false, true] {
+        let mut session = Session::shell().await;
+        let base = if leader_ends_first { 100 } else { 0 };
+        for (index, escape) in escapes.iter().enumerate() {
+            session.command(&escape.replace('N', &unique(base + index))).await;
+        }
+        for (index, escape) in escapes.iter().enumerate() {
+            // The one that stops itself has its number in its script only.
+            let argument = unique(base + index);
+            if !escape.contains("kill -STOP $$") {
+                until(escape, || !with_argument(&argument).is_empty()).await;
+            }
+        }
+        if leader_ends_first {
+            session.type_line("exit");
+            session.until("exit").await;
+            // Stopped jobs: bash wants to be asked twice.
+            session.type_line("exit");
+            session.until_exit().await;
+        }
+        let pid = session.process.pid();
+        let grace = Duration::from_millis(300);
+        guarded("close", session.process.terminate(grace, &mut session.output)).await.unwrap();
+        for (index, escape) in escapes.iter().enumerate() {
+            let left = with_argument(&unique(base + index));
+            assert!(!left.iter().any(|&it| lives(it)), "{escape}: {left:?}");
+        }
+        assert_eq!(support::members_of_session(pid), Vec::<i32>::new());
+        session.close().await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_waited_for_but_the_ends() {
+    for setup in ["true", "sleep 1000 &", "setsid -f sleep 1000"] {
+        let mut session = Session::shell().await;
+        session.command(setup).await;
+        let pid = session.process.pid();
+        guarded(setup, session.process.terminate(NEVER, &mut session.output)).await.unwrap();
+        support::assert_gone(pid);
+        // Nothing is left to do.
+        guarded(setup, session.process.terminate(NEVER, &mut session.output)).await.unwrap();
+        session.close().await;
+    }
+}
+
+#[tokio::test]
+async fn the_exit_is_still_told_after_the_end() {
+    let mut session = Session::shell().await;
+    session.process.terminate(NEVER, &mut session.output).await.unwrap();
+    let status = session.until_exit().await;
+    assert_eq!(status, subprocess::ExitStatus::Signal("SIGHUP".to_owned()));
+    session.close().await;
+}
+
+#[tokio::test]
+async fn last_words_are_read() {
+    let script = "trap 'head -c 200000 /dev/zero | tr \"\\0\" x; echo LAST; exit 0' TERM; \
+        trap '' HUP; echo READY; while :; do sleep 0.05; done";
+    let mut session = Session::start(sh(script)).await;
+    session.until("READY").await;
+    session.output.clear();
+    guarded("close", session.process.terminate(NEVER, &mut session.output)).await.unwrap();
+    assert!(session.text().contains("LAST"));
+    assert!(session.output.iter().filter(|&&it| it == b'x').count() >= 200_000);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn endless_output_ends_and_is_bounded() {
+    let script = "trap '' TERM HUP; yes";
+    let mut session = Session::start(sh(script)).await;
+    session.until("y").await;
+    session.output.clear();
+    let grace = Duration::from_millis(200);
+    guarded("close", session.process.terminate(grace, &mut session.output)).await.unwrap();
+    assert!(session.output.len() <= 4 * 1024 * 1024);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn closing_one_session_leaves_the_other_alone() {
+    let mut a = Session::shell().await;
+    let mut b = Session::shell().await;
+    for (session, index) in [(&mut a, 200), (&mut b, 201)] {
+        session.command(&format!("setsid -f sleep {}", unique(index))).await;
+    }
+    let terminals = |pid: i32| -> Vec<_> {
+        let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+        let mut targets: Vec<_> = entries.filter_map(|it| fs::read_link(it.path()).ok()).collect();
+        targets.sort();
+        targets.dedup();
+        targets
+    };
+    let (of_a, of_b) = (terminals(a.process.pid()), terminals(b.process.pid()));
+    assert_eq!((of_a.len(), of_b.len()), (1, 1), "{of_a:?} {of_b:?}");
+    assert_ne!(of_a, of_b);
+    until("both sleep", || !with_argument(&unique(200)).is_empty()).await;
+    until("both sleep", || !with_argument(&unique(201)).is_empty()).await;
+
+    a.close().await;
+    assert_eq!(with_argument(&unique(200)), Vec::<i32>::new());
+    assert_eq!(with_argument(&unique(201)).len(), 1);
+    assert_eq!(b.command("echo still").await, "still\r\ndsh> ");
+    b.close().await;
+    assert_eq!(with_argument(&unique(201)), Vec::<i32>::new());
+}
+
+#[tokio::test]
+async fn children_of_the_host_are_not_touched() {
+    let mut dead = Command::new("/bin/sh").args(["-c", "exit 5"]).spawn().unwrap();
+    let mut alive = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+    let pid = dead.id();
+    until("it ends", || !lives(pid.cast_signed())).await;
+    let mut session = Session::shell().await;
+    session.command("(sleep 0.01 &)").await;
+    session.close().await;
+    assert_eq!(dead.wait().unwrap().code(), Some(5));
+    assert!(alive.try_wait().unwrap().is_none());
+    alive.kill().unwrap();
+    alive.wait().unwrap();
+}
+
+#[tokio::test]
+async fn dropping_kills() {
+    let mut session = Session::shell().await;
+    session.command(&format!("setsid -f sleep {}", unique(300))).await;
+    session.command(&format!("sleep {} &", unique(301))).await;
+    until("both sleep", || !with_argument(&unique(300)).is_empty()).await;
+    until("both sleep", || !with_argument(&unique(301)).is_empty()).await;
+    let pid = session.process.pid();
+    drop(session);
+    until("all are gone", || {
+        !lives(pid) && [300, 301].iter().all(|&it| with_argument(&unique(it)).is_empty())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_blind_host_ends_sessions_all_the_same() {
+    use subprocess::TerminalHost as _;
+    let mut process = subprocess::LocalHost::blind().spawn(support::bash()).await.unwrap();
+    let mut output = Vec::new();
+    process.write(format!("setsid -f sleep {}\r", unique(400)).as_bytes());
+    guarded("it starts", async {
+        while with_argument(&unique(400)).is_empty() {
+            let soon = Some(std::time::Instant::now() + Duration::from_millis(5));
+            process.next(soon, &mut output).await;
+        }
+    })
+    .await;
+    guarded("close", process.terminate(NEVER, &mut output)).await.unwrap();
+    assert_eq!(with_argument(&unique(400)), Vec::<i32>::new());
+}

@@ -1,0 +1,224 @@
+//! A process on a terminal for tests, driven by events, with a check of what is left at the end.
+#![allow(dead_code, reason = "every test binary uses its own part")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test helpers")]
+
+use std::{
+    future::Future,
+    num::NonZeroU16,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use subprocess::{
+    Event, Evidence, ExitStatus, LocalHost, ProcessFacts, SpawnError, TerminalHost as _,
+    TerminalProcess, TerminalSize, TerminalSpec, Wait,
+};
+
+/// A hang guard, not a measurement.
+pub const GUARD: Duration = Duration::from_secs(30);
+
+pub fn size() -> TerminalSize {
+    TerminalSize { rows: NonZeroU16::new(40).unwrap(), cols: NonZeroU16::new(160).unwrap() }
+}
+
+pub fn spec(program: &str, args: &[&str]) -> TerminalSpec {
+    TerminalSpec {
+        program: program.into(),
+        args: args.iter().map(|&it| it.to_owned()).collect(),
+        env: [("PATH", "/usr/bin:/bin"), ("TERM", "dumb"), ("PS1", "dsh> "), ("LC_ALL", "C")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+        cwd: "/".into(),
+        size: size(),
+    }
+}
+
+pub fn bash() -> TerminalSpec {
+    spec("/bin/bash", &["--noprofile", "--norc", "-i"])
+}
+
+pub fn sh(script: &str) -> TerminalSpec {
+    spec("/bin/bash", &["-c", script])
+}
+
+pub fn python(script: &str) -> TerminalSpec {
+    let python = ["/usr/bin/python3", "/usr/local/bin/python3"]
+        .into_iter()
+        .find(|it| Path::new(it).exists())
+        .expect("python3 in one of the usual places");
+    spec(python, &["-c", script])
+}
+
+/// Fails instead of hanging.
+pub async fn guarded<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(GUARD, future).await.unwrap_or_else(|_| panic!("hangs: {what}"))
+}
+
+/// A process and everything it printed.
+pub struct Session {
+    pub process: Box<dyn TerminalProcess>,
+    pub output: Vec<u8>,
+    pub exit: Option<ExitStatus>,
+    pub ended: bool,
+}
+
+impl Session {
+    pub async fn start(spec: TerminalSpec) -> Self {
+        Self::try_start(spec).await.expect("it starts")
+    }
+
+    pub async fn try_start(spec: TerminalSpec) -> Result<Self, SpawnError> {
+        let process = guarded("spawn", LocalHost::new().spawn(spec)).await?;
+        Ok(Self { process, output: Vec::new(), exit: None, ended: false })
+    }
+
+    /// An interactive bash at its first prompt.
+    pub async fn shell() -> Self {
+        let mut session = Self::start(bash()).await;
+        session.until("dsh> ").await;
+        session
+    }
+
+    pub async fn event(&mut self) -> Event {
+        let event = guarded(
+            &format!("next event after {:?}", String::from_utf8_lossy(&self.output)),
+            self.process.next(None, &mut self.output),
+        )
+        .await;
+        match &event {
+            Event::Exited(status) => self.exit = Some(status.clone()),
+            Event::OutputEnd => self.ended = true,
+            _ => {}
+        }
+        event
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output).into_owned()
+    }
+
+    /// Goes on until `text` was printed, and forgets the output up to its end.
+    pub async fn until(&mut self, text: &str) -> String {
+        loop {
+            let found = self.output.windows(text.len()).position(|it| it == text.as_bytes());
+            if let Some(at) = found {
+                let taken: Vec<_> = self.output.drain(..at + text.len()).collect();
+                return String::from_utf8_lossy(&taken).into_owned();
+            }
+            assert!(!self.ended, "ended without {text:?}: {:?}", self.text());
+            self.event().await;
+        }
+    }
+
+    pub fn type_line(&mut self, line: &str) {
+        self.process.write(line.as_bytes());
+        self.process.write(b"\r");
+    }
+
+    /// Types a command at a shell's prompt and waits for the next prompt.
+    pub async fn command(&mut self, line: &str) -> String {
+        self.type_line(line);
+        // Past the echo.
+        self.until("\n").await;
+        self.until("dsh> ").await
+    }
+
+    pub async fn until_exit(&mut self) -> ExitStatus {
+        while self.exit.is_none() || !self.ended {
+            self.event().await;
+        }
+        self.exit.clone().unwrap()
+    }
+
+    /// Probes at every event, and every few milliseconds without one, until `accept` does.
+    pub async fn until_evidence(
+        &mut self,
+        full: bool,
+        what: &str,
+        accept: impl Fn(&Evidence) -> bool,
+    ) -> Evidence {
+        let end = Instant::now() + GUARD;
+        loop {
+            let evidence = self.process.probe(full).await;
+            if accept(&evidence) {
+                return evidence;
+            }
+            assert!(Instant::now() < end, "never {what}: {evidence:#?}");
+            let soon = Some(Instant::now() + Duration::from_millis(2));
+            self.process.next(soon, &mut self.output).await;
+        }
+    }
+
+    /// Ends it and checks that nothing is left.
+    pub async fn close(mut self) {
+        let pid = self.process.pid();
+        let ended = self.process.terminate(Duration::from_secs(3), &mut self.output);
+        guarded("terminate", ended).await.expect("everything ends");
+        drop(self);
+        assert_gone(pid);
+        assert_eq!(members_of_session(pid), Vec::<i32>::new(), "left of session {pid}");
+    }
+}
+
+pub fn threads_of<'e>(evidence: &'e Evidence, command: &str) -> Vec<&'e Wait> {
+    processes_of(evidence, command).flat_map(|it| it.threads.iter().map(|it| &it.wait)).collect()
+}
+
+pub fn processes_of<'e>(
+    evidence: &'e Evidence,
+    command: &str,
+) -> impl Iterator<Item = &'e ProcessFacts> {
+    evidence.processes.iter().filter(move |it| it.command.starts_with(command))
+}
+
+pub fn assert_gone(pid: i32) {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    assert!(stat.is_err(), "process {pid} is still there: {stat:?}");
+}
+
+/// Living processes of a session, from the process table itself.
+pub fn members_of_session(sid: i32) -> Vec<i32> {
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let rest = stat.rsplit_once(')').map_or("", |it| it.1);
+            let fields: Vec<_> = rest.split_ascii_whitespace().collect();
+            fields.get(3) == Some(&sid.to_string().as_str()) && fields[0] != "Z"
+        })
+        .collect()
+}
+
+/// Whether `pid` is a living process.
+pub fn lives(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Open descriptors of this process.
+pub fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Children of this process, dead ones included.
+pub fn children() -> Vec<i32> {
+    let own = std::process::id().to_string();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let rest = stat.rsplit_once(')').map_or("", |it| it.1);
+            rest.split_ascii_whitespace().nth(1) == Some(own.as_str())
+        })
+        .collect()
+}
+
+pub fn temp() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_owned();
+    (directory, path)
+}
