@@ -1,6 +1,11 @@
 //! A run: start the plan, do the work, dispose everything, whatever happens in between.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    io::{IsTerminal as _, Write as _},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+};
 
 use agents::Agents;
 use anyhow::Context as _;
@@ -33,7 +38,7 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode, Failure> {
     let plan = composition::plan(composition::load(args.composition.file.as_deref())?)?;
     supervised(plan, async |app, stop| {
         let out = std::io::stdout();
-        let color = std::io::IsTerminal::is_terminal(&out) && !crate::no_color();
+        let color = out.is_terminal() && !crate::no_color();
         let printer = demo::Printer::new(out, color);
         let (tools, agents) = (service::<Tools>(app)?, service::<Agents>(app)?);
         let stage = demo::Stage { tools, agents, workspace_root };
@@ -52,6 +57,11 @@ pub(crate) async fn mcp(args: cli::Mcp) -> Result<ExitCode, Failure> {
         composition = composition.with_config(MCP, "structuredContent", true);
     }
     let plan = composition::plan(composition)?;
+    if std::io::stdin().is_terminal() {
+        // Somebody tries it by hand; stdout is the protocol's.
+        let mut err = std::io::stderr();
+        writeln!(err, "serving MCP on stdin and stdout for a client; end with Ctrl-D").ok();
+    }
     supervised(plan, async |app, stop| {
         service::<Mcp>(app)?.serve_stdio(workspace_root, stop).await?;
         Ok(ExitCode::SUCCESS)

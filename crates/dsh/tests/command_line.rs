@@ -1,5 +1,7 @@
 //! Exit statuses and messages of the binary.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
+
 use std::{
     fs,
     path::Path,
@@ -75,7 +77,10 @@ fn broken_compositions_start_nothing() {
     let rows = "- name: terminal\n- name: terminal-bash\n- name: tool-terminal\n";
     for (text, parts) in [
         // What is reported alone.
-        ("- name: terminal\n  name: terminal\n".to_owned(), vec!["c.yml:2", "the key `name` is already there"]),
+        (
+            "- name: terminal\n  name: terminal\n".to_owned(),
+            vec!["c.yml:2", "the key `name` is already there"],
+        ),
         ("- name: [terminal\n".to_owned(), vec!["c.yml"]),
         ("plugins: []\n".to_owned(), vec!["c.yml:1", "list of rows"]),
         (String::new(), vec!["c.yml", "empty"]),

@@ -3,6 +3,8 @@
 //! Every process of a test carries a variable of its own, so that what is left over can be told
 //! from what other tests run.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
+
 use std::{
     io::{BufRead as _, BufReader, Lines, Write as _},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -44,7 +46,7 @@ impl Server {
         let write = child.stdin.take();
         let read = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut server = Self { child, write, read, tag, home };
-        server.request(0, "initialize", hello());
+        server.request(0, "initialize", &hello());
         server.response(0);
         server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         server
@@ -54,25 +56,25 @@ impl Server {
         writeln!(self.write.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    fn request(&mut self, id: u64, method: &str, params: Value) {
+    fn request(&mut self, id: u64, method: &str, params: &Value) {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
     }
 
     /// The response, which is the next message.
     fn response(&mut self, id: u64) -> Value {
-        let line = self.read.next().expect("the server has closed its output").unwrap();
+        let line = self.read.next().unwrap().unwrap();
         let message: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(message["id"], id, "{message}");
         message["result"].clone()
     }
 
-    fn call(&mut self, id: u64, tool: &str, arguments: Value) -> Value {
-        self.request(id, "tools/call", json!({ "name": tool, "arguments": arguments }));
+    fn call(&mut self, id: u64, tool: &str, arguments: &Value) -> Value {
+        self.request(id, "tools/call", &json!({ "name": tool, "arguments": arguments }));
         self.response(id)
     }
 
     fn open(&mut self) {
-        let opened = self.call(1, "terminal_open", json!({ "type": "shell" }));
+        let opened = self.call(1, "terminal_open", &json!({ "type": "shell" }));
         let text = "started terminal session pty-1 [type: shell]\ndsh> ";
         assert_eq!(opened["content"][0]["text"], text);
     }
@@ -81,7 +83,7 @@ impl Server {
     async fn leave_something_running(&mut self) {
         self.open();
         let send = json!({ "sessionId": "pty-1", "text": LEFTOVERS });
-        self.request(2, "tools/call", json!({ "name": "terminal_send", "arguments": send }));
+        self.request(2, "tools/call", &json!({ "name": "terminal_send", "arguments": send }));
         let tag = self.tag.clone();
         wait_until("four sleeps", move || sleeping(&tag) == 4).await;
     }
@@ -133,7 +135,7 @@ async fn a_whole_session() {
         let mut send = |server: &mut Server, text: &str| {
             id += 1;
             let sent = json!({ "sessionId": "pty-1", "text": text });
-            let sent = server.call(id, "terminal_send", sent);
+            let sent = server.call(id, "terminal_send", &sent);
             assert_eq!(sent["structuredContent"].is_object(), !arguments.is_empty());
             sent["content"][0]["text"].as_str().unwrap().to_owned()
         };
@@ -146,9 +148,9 @@ async fn a_whole_session() {
         assert!(python.contains("[state: waiting for input (python3)"), "{python}");
         let four = send(&mut server, "print(2+2)");
         assert!(four.contains("\n4\n") && four.contains("[wait: stdin_read]"), "{four}");
-        let closed = server.call(90, "terminal_close", json!({ "sessionId": "pty-1" }));
+        let closed = server.call(90, "terminal_close", &json!({ "sessionId": "pty-1" }));
         assert_eq!(closed["content"][0]["text"], "closed terminal session pty-1");
-        let listed = server.call(91, "terminal_list", json!({}));
+        let listed = server.call(91, "terminal_list", &json!({}));
         assert_eq!(listed["content"][0]["text"], "(no terminal sessions)");
         server.write = None;
         assert_eq!(server.ended().await, Some(0));
@@ -180,15 +182,14 @@ async fn a_killed_client_leaves_nothing() {
         mkfifo in out
         "$DSH" mcp <in >out &
         exec 3>in 4<out
-        printf '%s\n' "$HELLO" "$OPEN" "$SEND" >&3
+        printf '%s\n' "$HELLO" "$OPEN" "$LIST" >&3
         while read -r line <&4; do printf '%s\n' "$line"; done
     "#;
     let request = |id: u64, method: &str, params: Value| {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
     };
     let open = json!({ "name": "terminal_open", "arguments": { "type": "shell" } });
-    // Calls run side by side: only the session id is known beforehand, not that it is there.
-    let send = json!({ "name": "terminal_list", "arguments": {} });
+    let list = json!({ "name": "terminal_list", "arguments": {} });
     let home = TempDir::new().unwrap();
     let tag = home.path().display().to_string();
     let mut client = Command::new("bash")
@@ -198,7 +199,7 @@ async fn a_killed_client_leaves_nothing() {
         .env("DSH_HOME", home.path().join("home"))
         .env("HELLO", request(0, "initialize", hello()))
         .env("OPEN", request(1, "tools/call", open))
-        .env("SEND", request(2, "tools/call", send))
+        .env("LIST", request(2, "tools/call", list))
         .env(TAG, &tag)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

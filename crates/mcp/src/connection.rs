@@ -35,8 +35,11 @@ pub(crate) struct Connection {
     workspace_root: PathBuf,
     /// The system prompt as it was when the connection began.
     pub(crate) instructions: String,
-    /// Cancelled when the client has gone or the host stops.
-    pub(crate) gone: CancellationToken,
+    /// Cancelled when the input has ended or the host stops: the client answers nothing more, and
+    /// only results still reach it.
+    pub(crate) silent: CancellationToken,
+    /// Cancelled when nobody waits for results any more.
+    gone: CancellationToken,
     agent: OnceCell<Arc<Agent>>,
     calls: Mutex<HashMap<RequestId, Cancel>>,
     next_call: AtomicU64,
@@ -49,12 +52,14 @@ impl Connection {
         agents: Arc<AgentRegistry>,
         workspace_root: PathBuf,
         instructions: String,
+        silent: CancellationToken,
         gone: CancellationToken,
     ) -> Self {
         Self {
             agents,
             workspace_root,
             instructions,
+            silent,
             gone,
             agent: OnceCell::new(),
             calls: Mutex::default(),
@@ -72,7 +77,7 @@ impl Connection {
     ) -> anyhow::Result<Arc<Agent>> {
         let create = async {
             let offered = capabilities.is_some_and(|it| it.roots.is_some());
-            let root = if offered { roots::first(peer, &self.gone).await } else { None };
+            let root = if offered { roots::first(peer, &self.silent).await } else { None };
             anyhow::ensure!(!self.gone.is_cancelled(), GONE);
             let workspace_root = root.unwrap_or_else(|| self.workspace_root.clone());
             let agent = self

@@ -101,7 +101,7 @@ impl Handler {
         };
         let result = match (&progress, &token) {
             (Some(progress), Some(token)) => {
-                let pumping = progress.pump(&context.peer, token, &self.connection.gone);
+                let pumping = progress.pump(&context.peer, token, &self.connection.silent);
                 tokio::join!(calling, pumping).0
             }
             _ => calling.await,
@@ -159,7 +159,7 @@ impl Notices {
                         tracing::debug!(%error, "a notice was not sent");
                     }
                 }
-                () = self.connection.gone.cancelled() => return,
+                () = self.connection.silent.cancelled() => return,
             }
         }
     }

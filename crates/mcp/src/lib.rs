@@ -2,7 +2,8 @@
 //!
 //! Guarantees:
 //! - one connection is one agent: its end, whatever the reason, cancels the calls that still run
-//!   and disposes the agent, and [`McpServer::serve`] returns only when that is over;
+//!   (after the end of the input those that do not end at once) and disposes the agent, and
+//!   [`McpServer::serve`] returns only when that is over;
 //! - calls run side by side: a long one blocks no other;
 //! - the text of a result is the tool's own, bounded by the tool; nothing is added to it but
 //!   notices, each as a block of its own;
@@ -17,7 +18,7 @@ mod progress;
 mod roots;
 mod schema;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use agents::{AgentRegistry, Agents};
 use anyhow::Context as _;
@@ -53,6 +54,9 @@ pub struct Config {
     /// text and structure.
     pub structured_content: bool,
 }
+
+/// How long calls may go on after the end of the input.
+const LAST_ANSWERS: Duration = Duration::from_millis(250);
 
 /// What a client's model should know besides the tools' own guidance.
 const NO_ONE_SHOT_TOOLS: &str = "This server mounts no one-shot shell, file or edit tools: what \
@@ -118,21 +122,23 @@ impl McpServer {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        // rmcp answers what is in flight before it tells anybody that the input has ended; calls
-        // must hear of it at once, since a dead client's `sleep` would hold everything up.
+        let silent = stop.child_token();
         let gone = stop.child_token();
         let connection = Arc::new(Connection::new(
             Arc::clone(&self.agents),
             workspace_root,
             self.prompt.render(None),
+            silent.clone(),
             gone.clone(),
         ));
         let handler =
             Handler::new(Arc::clone(&self.tools), Arc::clone(&connection), self.structured);
-        let transport = (Watched::new(input, gone.clone()), output);
+        let transport = (Watched::new(input, silent.clone()), output);
         let protocol = CancellationToken::new();
+        // On the heap: it is large, and gone once the session has begun.
+        let beginning = Box::pin(serve_server_with_ct(handler, transport, protocol.clone()));
         let served = tokio::select! {
-            served = serve_server_with_ct(handler, transport, protocol.clone()) => served,
+            served = beginning => served,
             () = stop.cancelled() => return Ok(()),
         };
         let running = match served {
@@ -145,17 +151,24 @@ impl McpServer {
         };
         let waiting = running.waiting();
         tokio::pin!(waiting);
+        // After the end of the input rmcp waits for the calls that still run. Short ones may end:
+        // whoever pipes requests in wants their answers. The others hear that nobody waits.
         let early = tokio::select! {
-            () = gone.cancelled() => None,
             reason = &mut waiting => Some(reason),
+            () = async {
+                silent.cancelled().await;
+                tokio::time::timeout(LAST_ANSWERS, gone.cancelled()).await.ok();
+            } => None,
         };
         gone.cancel();
         let ended = connection.end().await;
-        if early.is_none() {
-            protocol.cancel();
-            if let Err(error) = waiting.await {
-                tracing::error!(%error, "the protocol task failed");
-            }
+        protocol.cancel();
+        let over = match early {
+            Some(over) => over,
+            None => waiting.await,
+        };
+        if let Err(error) = over {
+            tracing::error!(%error, "the protocol's task failed");
         }
         ended
     }

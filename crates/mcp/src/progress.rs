@@ -63,12 +63,12 @@ impl Progress {
         &self,
         peer: &Peer<RoleServer>,
         token: &ProgressToken,
-        gone: &CancellationToken,
+        silent: &CancellationToken,
     ) {
         loop {
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = gone.cancelled() => return,
+                () = silent.cancelled() => return,
             }
             let Some((text, total)) = self.take() else { return };
             if text.is_empty() {
@@ -84,7 +84,7 @@ impl Progress {
                         return;
                     }
                 }
-                () = gone.cancelled() => return,
+                () = silent.cancelled() => return,
             }
         }
     }

@@ -18,11 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Asks the client for its roots and takes the first one that is a local folder. A client that
 /// does not answer in time, or whose roots are elsewhere, gets none.
-pub(crate) async fn first(peer: &Peer<RoleServer>, gone: &CancellationToken) -> Option<PathBuf> {
+pub(crate) async fn first(peer: &Peer<RoleServer>, silent: &CancellationToken) -> Option<PathBuf> {
     let asked = peer.list_roots();
     let answer = tokio::select! {
         answer = tokio::time::timeout(PATIENCE, asked) => answer,
-        () = gone.cancelled() => return None,
+        () = silent.cancelled() => return None,
     };
     match answer {
         Ok(Ok(answer)) => {

@@ -36,19 +36,17 @@ pub(crate) fn input(schema: &Value) -> JsonObject {
 /// The schema, if all its values are objects, with `type: object` said at the root.
 fn as_object(schema: &Value) -> Option<JsonObject> {
     let schema = schema.as_object()?;
-    match schema.get("type") {
-        Some(kind) => (kind == "object").then(|| schema.clone()),
-        None => {
-            let branches = schema.get("oneOf")?.as_array()?;
-            if !branches.iter().all(|it| as_object(it).is_some()) {
-                return None;
-            }
-            let mut root = Map::new();
-            root.insert("type".to_owned(), json!("object"));
-            root.extend(schema.clone());
-            Some(root)
-        }
+    if let Some(kind) = schema.get("type") {
+        return (kind == "object").then(|| schema.clone());
     }
+    let branches = schema.get("oneOf")?.as_array()?;
+    if !branches.iter().all(|it| as_object(it).is_some()) {
+        return None;
+    }
+    let mut root = Map::new();
+    root.insert("type".to_owned(), json!("object"));
+    root.extend(schema.clone());
+    Some(root)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! A client that speaks the protocol by hand, over a scripted session service.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
+
 use std::{collections::VecDeque, sync::Arc};
 
 use agents::{Agent, Agents, Notice};
@@ -247,6 +249,24 @@ async fn the_end_of_the_input_ends_a_deaf_send_and_its_session() {
     assert!(lines.contains(&"closed pty-1".to_owned()), "{lines:?}");
     assert!(lines.contains(&"cancel pty-1: the client has disconnected".to_owned()), "{lines:?}");
     assert!(host.service::<Agents>().list().is_empty());
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn requests_that_were_piped_in_are_answered() {
+    let host = boot(&Script::new(), "{}").await;
+    let (mut client, _) = Client::initialized(&host, json!({ "roots": {} })).await;
+    client.request(1, "tools/list", json!({})).await;
+    let open = json!({
+        "name": "terminal_open", "arguments": { "type": "scripted" },
+        "_meta": { "progressToken": 7 },
+    });
+    client.request(2, "tools/call", open).await;
+    client.write.shutdown().await.unwrap();
+    assert_eq!(client.response(1).await["tools"].as_array().unwrap().len(), 6);
+    let opened = client.response(2).await["content"][0]["text"].clone();
+    assert_eq!(opened, "started terminal session pty-1 [type: scripted]\ndsh> ");
+    client.close().await;
     host.dispose().await.unwrap();
 }
 

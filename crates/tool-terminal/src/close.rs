@@ -24,7 +24,7 @@ gone. An error names what is left; then close again.";
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Args {
-    /// Id that terminal_open returned.
+    /// Id that `terminal_open` returned.
     session_id: String,
 }
 

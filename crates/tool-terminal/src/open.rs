@@ -28,7 +28,7 @@ struct Args {
     /// Kind of session, usually `shell`. The error for an unknown one lists the kinds there are.
     #[serde(rename = "type")]
     kind: String,
-    /// A name to recognise the session by in terminal_list; unique among your sessions.
+    /// A name to recognise the session by in `terminal_list`; unique among your sessions.
     name: Option<String>,
     /// Directory to start in. A relative one is taken from the workspace root, which is also the
     /// default.

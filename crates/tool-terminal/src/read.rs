@@ -27,7 +27,7 @@ offset 0 ends with the newest line, and a page is printed oldest line first. \
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Args {
-    /// Id that terminal_open returned.
+    /// Id that `terminal_open` returned.
     session_id: String,
     /// Newest lines to skip, a whole number (default 0).
     offset: Option<Number>,

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 /// A closed object.
-fn object(properties: Value, required: &[&str]) -> Value {
+fn object(properties: &Value, required: &[&str]) -> Value {
     json!({
         "type": "object",
         "properties": properties,
@@ -20,21 +20,21 @@ fn nullable(kind: &str) -> Value {
 
 fn session_status() -> Value {
     let exited = object(
-        json!({
+        &json!({
             "kind": { "type": "string", "const": "exited" },
             "exitCode": nullable("integer"),
             "signal": nullable("string"),
         }),
         &["kind", "exitCode", "signal"],
     );
-    let running = object(json!({ "kind": { "type": "string", "const": "running" } }), &["kind"]);
+    let running = object(&json!({ "kind": { "type": "string", "const": "running" } }), &["kind"]);
     json!({ "oneOf": [running, exited] })
 }
 
 /// `terminal_open`.
 pub(crate) fn open() -> Value {
     object(
-        json!({
+        &json!({
             "sessionId": { "type": "string" },
             "name": { "type": "string" },
             "type": { "type": "string" },
@@ -62,15 +62,15 @@ pub(crate) fn send(report_state: bool) -> Value {
         properties["lastCommand"] = last_command();
         properties["state"] = state();
         properties["input"] = object(
-            json!({ "accepted": { "type": "integer" }, "unread": { "type": "integer" } }),
+            &json!({ "accepted": { "type": "integer" }, "unread": { "type": "integer" } }),
             &["accepted", "unread"],
         );
         properties["repaired"] = json!({ "type": "array", "items": { "type": "string" } });
     }
     let foreground =
-        object(properties, &["kind", "viewport", "waitReason", "sessionStatus", "truncated"]);
+        object(&properties, &["kind", "viewport", "waitReason", "sessionStatus", "truncated"]);
     let background = object(
-        json!({
+        &json!({
             "kind": { "type": "string", "const": "background" },
             "jobId": { "type": "string" },
         }),
@@ -81,7 +81,7 @@ pub(crate) fn send(report_state: bool) -> Value {
 
 fn last_command() -> Value {
     object(
-        json!({
+        &json!({
             "exitCode": nullable("integer"),
             "durationMs": { "type": "integer" },
             "cwd": nullable("string"),
@@ -92,11 +92,11 @@ fn last_command() -> Value {
 
 fn state() -> Value {
     let foreground = object(
-        json!({ "pid": { "type": "integer" }, "command": { "type": "string" } }),
+        &json!({ "pid": { "type": "integer" }, "command": { "type": "string" } }),
         &["pid", "command"],
     );
     object(
-        json!({
+        &json!({
             "kind": {
                 "type": "string",
                 "enum": [
@@ -139,13 +139,13 @@ pub(crate) fn read(report_state: bool) -> Value {
     if report_state {
         properties["firstLine"] = json!({ "type": "integer" });
     }
-    object(properties, &["text", "totalLines", "lineBegin", "lineEnd", "truncated"])
+    object(&properties, &["text", "totalLines", "lineBegin", "lineEnd", "truncated"])
 }
 
 /// `terminal_signal`.
 pub(crate) fn signal() -> Value {
     object(
-        json!({
+        &json!({
             "delivered": { "type": "boolean", "const": true },
             "targetPgid": { "type": "integer" },
         }),
@@ -156,7 +156,7 @@ pub(crate) fn signal() -> Value {
 /// `terminal_close`.
 pub(crate) fn close() -> Value {
     object(
-        json!({
+        &json!({
             "sessionId": { "type": "string" },
             "outcome": { "type": "string", "enum": ["closed", "already-closing"] },
         }),
@@ -167,7 +167,7 @@ pub(crate) fn close() -> Value {
 /// `terminal_list`.
 pub(crate) fn list() -> Value {
     let session = object(
-        json!({
+        &json!({
             "sessionId": { "type": "string" },
             "name": { "type": "string" },
             "type": { "type": "string" },

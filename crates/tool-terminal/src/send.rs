@@ -43,7 +43,7 @@ const BACKGROUND_DESCRIPTION: &str = "\nWith run_in_background it returns a job 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Args {
-    /// Id that terminal_open returned.
+    /// Id that `terminal_open` returned.
     session_id: String,
     /// What to type. Several lines are typed one after the other, and the wait is for the last.
     text: String,

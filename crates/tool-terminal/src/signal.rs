@@ -30,7 +30,7 @@ ended: see what the waiting terminal_send returns, or terminal_read.";
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Args {
-    /// Id that terminal_open returned.
+    /// Id that `terminal_open` returned.
     session_id: String,
     /// The signal.
     #[schemars(schema_with = "signals")]

@@ -278,14 +278,10 @@ fn titles() {
     assert_eq!(text::unseen_title(8), "(8 bytes, echo off)");
 }
 
-fn text_of_any_kind() -> impl Strategy<Value = String> {
-    prop::string::string_regex("([a-zé漢🦀\\n]){0,300}").unwrap()
-}
-
 proptest! {
     #[test]
     fn no_send_exceeds_its_bound(
-        viewport in text_of_any_kind(),
+        viewport in "[a-zé漢🦀\\n]{0,300}",
         command in "[a-zé🦀]{0,15}",
         cap in 64_usize..400,
     ) {
@@ -297,7 +293,9 @@ proptest! {
         prop_assert!(text.len() <= cap);
         prop_assert!(text.contains("[session: running]"));
         prop_assert_eq!(text == whole, whole.len() <= cap);
-        prop_assert_eq!(text.ends_with(TRUNCATED), whole.len() > cap);
+        // Without a viewport there is a placeholder, which is not missed.
+        let lost = whole.strip_prefix("(no new output)\n").unwrap_or(&whole).len() > cap;
+        prop_assert_eq!(text.ends_with(TRUNCATED), lost);
         // The body is the end of the viewport.
         let body = text.split("[exit:").next().unwrap_or_default().trim_end_matches('\n');
         if text.contains("[exit:") && !viewport.is_empty() {
@@ -307,7 +305,7 @@ proptest! {
 
     #[test]
     fn nothing_else_exceeds_it_either(
-        body in text_of_any_kind(),
+        body in "[a-zé漢🦀\\n]{0,300}",
         name in "[a-zé🦀]{1,90}",
         cap in 64_usize..400,
     ) {
@@ -323,11 +321,11 @@ proptest! {
     }
 
     #[test]
-    fn a_finished_text_is_cut_at_one_end(text in text_of_any_kind(), cap in 64_usize..400) {
+    fn a_finished_text_is_cut_at_one_end(text in "[a-zé漢🦀\\n]{0,300}", cap in 64_usize..400) {
         for keep in [Keep::Head, Keep::Tail] {
             let bounded = text::bound(keep, &text, cap);
             prop_assert!(bounded.len() <= cap);
-            prop_assert_eq!(&bounded == &text, text.len() <= cap);
+            prop_assert_eq!(bounded == text, text.len() <= cap);
             prop_assert_eq!(text::bound(keep, &bounded, cap), bounded.clone());
         }
     }

@@ -1,5 +1,7 @@
 //! The six tools through the whole pipeline, over a scripted session service.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
+
 use std::sync::{Arc, Mutex};
 
 use agents::Agent;
@@ -220,13 +222,11 @@ async fn shapes_are_those_of_the_reference() {
     host.dispose().await.unwrap();
 }
 
-#[tokio::test]
-async fn bad_arguments_are_named_and_nothing_is_done() {
-    let script = Script::new();
-    let (host, agent) = boot(&script, "{}").await;
-    open(&host, &agent).await;
-    let before = script.lines();
-    for (tool, arguments, code, part) in [
+/// Tool, arguments, the code of the error and a part of its text.
+type Bad = (&'static str, Value, &'static str, &'static str);
+
+fn bad_arguments() -> Vec<Bad> {
+    vec![
         (
             "terminal_open",
             json!({ "type": "" }),
@@ -315,7 +315,16 @@ async fn bad_arguments_are_named_and_nothing_is_done() {
             "NO_SESSION",
             "unknown terminal session pty-9",
         ),
-    ] {
+    ]
+}
+
+#[tokio::test]
+async fn bad_arguments_are_named_and_nothing_is_done() {
+    let script = Script::new();
+    let (host, agent) = boot(&script, "{}").await;
+    open(&host, &agent).await;
+    let before = script.lines();
+    for (tool, arguments, code, part) in bad_arguments() {
         let result = host.call(&agent, tool, arguments.clone()).await;
         assert!(result.text().starts_with("Error: "), "{}", result.text());
         let (found, message) = error(result);
@@ -359,9 +368,9 @@ async fn background_sends_can_be_switched_off() {
     let (host, agent) = boot(&script, "{ enableRunInBackground: false }").await;
     open(&host, &agent).await;
     let tools = host.service::<Tools>().list(Some(&agent));
-    let send = tools.iter().find(|it| it.name == "terminal_send").unwrap();
-    assert_eq!(send.parameters["properties"].get("run_in_background"), None);
-    assert!(!send.description.contains("background"));
+    let tool = tools.iter().find(|it| it.name == "terminal_send").unwrap();
+    assert_eq!(tool.parameters["properties"].get("run_in_background"), None);
+    assert!(!tool.description.contains("background"));
     let sent = json!({ "sessionId": "pty-1", "text": "x", "run_in_background": false });
     let (code, message) = error(host.call(&agent, "terminal_send", sent).await);
     assert!(code == "INVALID_ARGS" && message.contains("run_in_background"), "{message}");
