@@ -5,12 +5,19 @@
 //! Two inherited things stay: a variable in the environment, and a resource limit. The limit on
 //! unblocked real-time CPU time is a number nobody uses, has no effect at the values chosen here
 //! (tens of thousands of years), can only be lowered without privilege, survives `env -i` and is
-//! readable for processes of every user.
+//! readable for processes of every user, and of the dead that were not collected yet.
+//!
+//! All marks of one host share their upper half, by which the host knows its own.
+
+use std::sync::OnceLock;
 
 use super::procfs::Proc;
 
 /// Name of the variable.
 pub(crate) const VARIABLE: &str = "DSH_PROCESS_MARK";
+
+/// The upper half of every mark of this host.
+static HOST: OnceLock<u32> = OnceLock::new();
 
 /// What marks the processes of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +26,23 @@ pub(crate) struct Mark(u64);
 impl Mark {
     /// A new random mark.
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
+        let host = match HOST.get() {
+            Some(host) => *host,
+            None => {
+                let drawn = getrandom::u32()?;
+                *HOST.get_or_init(|| drawn)
+            }
+        };
         // The top bits keep the limit far above any real one and below "unlimited".
-        Ok(Self(1 << 62 | getrandom::u64()? >> 2))
+        Ok(Self(1 << 62 | u64::from(host) >> 2 << 32 | u64::from(getrandom::u32()?)))
+    }
+
+    /// Whether `pid`, which may be dead, carries a mark of any session of this host.
+    pub(crate) fn is_of_this_host(proc: &Proc, pid: i32) -> bool {
+        let Some(&host) = HOST.get() else { return false };
+        let limits = proc.read_all(format_args!("{pid}/limits")).unwrap_or_default();
+        rttime_limits(&limits)
+            .any(|limit| limit >> 62 == 1 && limit >> 32 == u64::from(host) >> 2 | 1 << 30)
     }
 
     /// The value of [`VARIABLE`].
@@ -41,17 +63,20 @@ impl Mark {
     }
 
     fn in_limits(self, limits: &[u8]) -> bool {
-        let value = self.0.to_string();
-        let line = limits.split(|&b| b == b'\n').find(|it| it.starts_with(b"Max realtime timeout"));
-        line.is_some_and(|line| {
-            line.split(u8::is_ascii_whitespace).any(|word| word == value.as_bytes())
-        })
+        rttime_limits(limits).any(|limit| limit == self.0)
     }
 
     fn in_environment(self, environ: &[u8]) -> bool {
         let entry = format!("{VARIABLE}={}", self.text());
         environ.split(|&b| b == 0).any(|it| it == entry.as_bytes())
     }
+}
+
+/// The soft and the hard limit on unblocked real-time CPU time in a `/proc/PID/limits`.
+fn rttime_limits(limits: &[u8]) -> impl Iterator<Item = u64> {
+    let line = limits.split(|&b| b == b'\n').find(|it| it.starts_with(b"Max realtime timeout"));
+    let words = line.unwrap_or_default().split(u8::is_ascii_whitespace);
+    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
 }
 
 #[cfg(test)]

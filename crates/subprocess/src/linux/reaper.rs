@@ -1,12 +1,12 @@
 //! Collecting orphans that were given to the host, and nothing else.
 //!
 //! The host is the reaper of its descendants' orphans. A dead orphan of a session is told from a
-//! child the host itself waits for by its session: children the host starts share the host's,
-//! session leaders are known here, everything else came from inside a session.
+//! child that the host itself waits for by the mark that every process of a session inherits and
+//! that can still be read of the dead.
 //!
 //! - A leader is never collected here: it is known from before its start was seen to succeed.
-//! - A child that another part of the host starts **in a session of its own** would be taken for an
-//!   orphan; nothing in this project does that.
+//! - A child that another part of the host starts is never collected here, whatever session it
+//!   made for itself: its exit status is somebody else's.
 
 use std::{
     collections::HashSet,
@@ -15,11 +15,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
 };
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, getsid, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, waitid};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::procfs::Proc;
+use super::{mark::Mark, procfs::Proc};
 
 /// Held shared while a leader is started, so that no sweep sees one that is not known yet.
 static STARTING: RwLock<()> = RwLock::new(());
@@ -62,10 +62,9 @@ pub(crate) async fn run(stop: CancellationToken) -> anyhow::Result<()> {
 pub(crate) fn sweep() {
     let _no_start = STARTING.write().unwrap_or_else(PoisonError::into_inner);
     let Some(proc) = Proc::open() else { return };
-    let Ok(own_session) = getsid(None) else { return };
     for pid in proc.children(getpid().as_raw_nonzero().get()) {
         let orphan = proc.stat(pid).is_some_and(|it| {
-            it.is_dead() && it.session != own_session.as_raw_nonzero().get() && !is_leader(pid)
+            it.is_dead() && !is_leader(pid) && Mark::is_of_this_host(&proc, pid)
         });
         if orphan {
             collect(pid);
