@@ -3,8 +3,8 @@
 //! Guarantees:
 //! - no text is longer than its bound, and none is cut inside a character;
 //! - a text that was cut ends with [`TRUNCATED`] on a line of its own;
-//! - a body gives way first, its oldest part first; then the lines that may, in the order of
-//!   [`Yields`]; what still does not fit is cut at the end of the part that stays.
+//! - a body gives way first, its oldest part first; then the state, exit and wait lines, in this
+//!   order; what still does not fit is cut at the end of the part that stays.
 //!
 //! Pure: no clock, no session, no configuration.
 

@@ -1,7 +1,7 @@
 //! The demonstration: one interactive session, played through `ctx.tools` by an agent.
 //!
-//! [`script`] is the list of calls and of what each must give; [`play`] runs them; [`print`] shows
-//! them. The script needs bash and python3.
+//! `script` is the list of calls and of what each must give; `play` runs them; `print` shows them.
+//! The script needs bash and python3.
 
 mod play;
 mod print;

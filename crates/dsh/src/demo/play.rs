@@ -107,6 +107,7 @@ impl Stage {
                     _ = shown.wait_for(|all| all.lines().any(|it| it == after_line)) => Ok(()),
                 };
                 let (first, wrong_then) = match seen {
+                    Ok(()) if stop.is_cancelled() => (first.await, None),
                     Ok(()) => {
                         printer.call(&self.tools, &then)?;
                         let second = self.run(agent, &then, None, stop).await;
