@@ -49,7 +49,7 @@ async fn no_way_out_of_a_session_outlives_it() {
         "env -i setsid sh -c '(sleep N &) & exit' </dev/null >/dev/null 2>&1",
         "bash -c 'trap \"\" TERM HUP INT; sleep N; :' &",
         "bash -c 'trap \"\" TERM HUP INT; while :; do sleep N; done' & disown",
-        "sleep N & kill -STOP $!",
+        "sleep N & until [ $(cat /proc/$!/comm) = sleep ]; do :; done; kill -STOP $!",
         "setsid -f bash -c 'trap \"\" TERM HUP; kill -STOP $$; sleep N; :'",
         "python3 -c 'import os,sys,time; os.fork() and sys.exit(); os.setsid(); \
          os.fork() and os._exit(0); os.closerange(0, 100); os.execvp(\"sleep\", [\"sleep\", \"N\"])'",

@@ -264,8 +264,8 @@ async fn signals_reach_the_foreground_group_only() {
 
 #[tokio::test]
 async fn a_raw_program_is_interrupted_by_a_real_signal() {
-    let script = "import tty, signal, sys, time\n\
-        signal.signal(signal.SIGINT, lambda *_: (print('INT'), sys.exit(5)))\n\
+    let script = "import os, tty, signal, sys, time\n\
+        signal.signal(signal.SIGINT, lambda *_: (os.write(1, b'INT'), sys.exit(5)))\n\
         tty.setraw(0); print('READY', flush=True); time.sleep(1000)";
     let mut session = Session::start(python(script)).await;
     session.until("READY").await;

@@ -63,9 +63,9 @@ pub(crate) fn sweep() {
     let _no_start = STARTING.write().unwrap_or_else(PoisonError::into_inner);
     let Some(proc) = Proc::open() else { return };
     for pid in proc.children(getpid().as_raw_nonzero().get()) {
-        let orphan = proc.stat(pid).is_some_and(|it| {
-            it.is_dead() && !is_leader(pid) && Mark::is_of_this_host(&proc, pid)
-        });
+        let orphan = proc
+            .stat(pid)
+            .is_some_and(|it| it.is_dead() && !is_leader(pid) && Mark::is_of_this_host(&proc, pid));
         if orphan {
             collect(pid);
         }

@@ -37,6 +37,9 @@ use crate::host::{Survivor, TerminateError};
 
 /// How long a process may take to vanish after KILL.
 const KILL_BOUND: Duration = Duration::from_secs(2);
+/// A shell can lose a signal that comes just before it starts to wait for input (bash does, when it
+/// gets there from a command). It is told again after this pause, and then after longer ones.
+const ASK_AGAIN: Duration = Duration::from_millis(25);
 /// Output kept of a session that is being ended; what exceeds it is read and dropped.
 const OUTPUT_KEPT: usize = 4 * 1024 * 1024;
 /// Ends watched at once; more processes than this take several rounds.
@@ -87,12 +90,19 @@ pub(crate) async fn terminate(
     let mut asked = HashSet::new();
     let mut targets = look(&proc, signs, find_in_tree).await;
     while !targets.is_empty() && (asked.is_empty() || Instant::now() < deadline) {
-        for target in &mut targets {
+        for target in &targets {
             if asked.insert((target.stat.pid, target.stat.start)) {
                 ask(ends, target);
             }
         }
-        wait(ends, &targets, deadline, &mut kept).await;
+        // No new look before these are gone: what they start now is part of their own ending.
+        let mut pause = ASK_AGAIN;
+        while !wait(ends, &targets, deadline.min(Instant::now() + pause), &mut kept).await
+            && Instant::now() < deadline
+        {
+            hang_up(ends);
+            pause *= 4;
+        }
         targets = look(&proc, signs, find_everywhere).await;
     }
 
@@ -283,17 +293,23 @@ fn select(proc: &Proc, signs: Signs, all: Vec<Stat>) -> Vec<Stat> {
     found.into_iter().map(|(_, stat)| stat).collect()
 }
 
-/// Asks a process to end: TERM, for the leader HUP before (interactive shells ignore TERM), and
-/// CONT for one that is stopped and would not hear it.
-fn ask(ends: Ends<'_>, target: &mut Target) {
-    let leader = target.stat.pid == ends.leader.pid;
+/// Asks a process to end: TERM, and CONT for one that is stopped and would not hear it. For the
+/// leader HUP comes before: interactive shells ignore TERM.
+fn ask(ends: Ends<'_>, target: &Target) {
+    if target.stat.pid == ends.leader.pid {
+        hang_up(ends);
+    }
     let stopped = target.stat.state == b'T';
-    let signals =
-        [leader.then_some(Signal::HUP), Some(Signal::TERM), stopped.then_some(Signal::CONT)];
-    for signal in signals.into_iter().flatten() {
+    for signal in [Some(Signal::TERM), stopped.then_some(Signal::CONT)].into_iter().flatten() {
         if let Err(error) = send(ends, target, signal) {
             tracing::debug!(pid = target.stat.pid, %error, "not asked to end");
         }
+    }
+}
+
+fn hang_up(ends: Ends<'_>) {
+    if let Err(error) = ends.leader.signal(Signal::HUP) {
+        tracing::debug!(pid = ends.leader.pid, %error, "not told to hang up");
     }
 }
 
@@ -321,39 +337,43 @@ fn signal_number(stat: &Stat, signal: Signal) -> Result<(), Errno> {
     }
 }
 
-/// Waits until all `targets` are gone or the deadline passed.
-async fn wait(ends: Ends<'_>, targets: &[Target], deadline: Instant, kept: &mut Kept<'_>) {
+/// Waits until all `targets` are gone; false if the deadline passed before.
+async fn wait(ends: Ends<'_>, targets: &[Target], deadline: Instant, kept: &mut Kept<'_>) -> bool {
     let mut unwatched = false;
     for target in targets {
-        if target.stat.pid == ends.leader.pid {
-            wait_for(ends, &ends.leader.pidfd, deadline, kept).await;
+        let gone = if target.stat.pid == ends.leader.pid {
+            wait_for(ends, &ends.leader.pidfd, deadline, kept).await
         } else if let Some(pidfd) = &target.pidfd {
-            wait_for(ends, pidfd, deadline, kept).await;
+            wait_for(ends, pidfd, deadline, kept).await
         } else {
             unwatched = true;
+            true
+        };
+        if !gone {
+            return false;
         }
     }
     if unwatched {
-        // Its end is no event without a pidfd; the next look at the process table tells.
+        // Without a pidfd its end is no event; the next look at the process table tells.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    true
 }
 
-/// Waits for one end, reading output meanwhile.
+/// Waits for one end, reading output meanwhile; false if the deadline passed before.
 async fn wait_for(
     ends: Ends<'_>,
     pidfd: &AsyncFd<OwnedFd>,
     deadline: Instant,
     kept: &mut Kept<'_>,
-) {
-    let master = ends.master;
+) -> bool {
     let mut open = true;
     loop {
         tokio::select! {
-            // An error cannot be waited out either.
-            _ = pidfd.readable() => return,
-            () = tokio::time::sleep_until(deadline.into()) => return,
-            Ok(mut readable) = master.readable(), if open => {
+            // An error could not be waited out either.
+            _ = pidfd.readable() => return true,
+            () = tokio::time::sleep_until(deadline.into()) => return false,
+            Ok(mut readable) = ends.master.readable(), if open => {
                 readable.clear_ready();
                 open = kept.read(ends);
             }

@@ -15,13 +15,13 @@ use subprocess::{
 };
 
 /// A hang guard, not a measurement.
-pub const GUARD: Duration = Duration::from_secs(30);
+pub(crate) const GUARD: Duration = Duration::from_secs(30);
 
-pub fn size() -> TerminalSize {
+pub(crate) fn size() -> TerminalSize {
     TerminalSize { rows: NonZeroU16::new(40).unwrap(), cols: NonZeroU16::new(160).unwrap() }
 }
 
-pub fn spec(program: &str, args: &[&str]) -> TerminalSpec {
+pub(crate) fn spec(program: &str, args: &[&str]) -> TerminalSpec {
     TerminalSpec {
         program: program.into(),
         args: args.iter().map(|&it| it.to_owned()).collect(),
@@ -33,15 +33,15 @@ pub fn spec(program: &str, args: &[&str]) -> TerminalSpec {
     }
 }
 
-pub fn bash() -> TerminalSpec {
+pub(crate) fn bash() -> TerminalSpec {
     spec("/bin/bash", &["--noprofile", "--norc", "-i"])
 }
 
-pub fn sh(script: &str) -> TerminalSpec {
+pub(crate) fn sh(script: &str) -> TerminalSpec {
     spec("/bin/bash", &["-c", script])
 }
 
-pub fn python(script: &str) -> TerminalSpec {
+pub(crate) fn python(script: &str) -> TerminalSpec {
     let python = ["/usr/bin/python3", "/usr/local/bin/python3"]
         .into_iter()
         .find(|it| Path::new(it).exists())
@@ -50,36 +50,36 @@ pub fn python(script: &str) -> TerminalSpec {
 }
 
 /// Fails instead of hanging.
-pub async fn guarded<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub(crate) async fn guarded<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(GUARD, future).await.unwrap_or_else(|_| panic!("hangs: {what}"))
 }
 
 /// A process and everything it printed.
-pub struct Session {
-    pub process: Box<dyn TerminalProcess>,
-    pub output: Vec<u8>,
-    pub exit: Option<ExitStatus>,
-    pub ended: bool,
+pub(crate) struct Session {
+    pub(crate) process: Box<dyn TerminalProcess>,
+    pub(crate) output: Vec<u8>,
+    pub(crate) exit: Option<ExitStatus>,
+    pub(crate) ended: bool,
 }
 
 impl Session {
-    pub async fn start(spec: TerminalSpec) -> Self {
+    pub(crate) async fn start(spec: TerminalSpec) -> Self {
         Self::try_start(spec).await.expect("it starts")
     }
 
-    pub async fn try_start(spec: TerminalSpec) -> Result<Self, SpawnError> {
+    pub(crate) async fn try_start(spec: TerminalSpec) -> Result<Self, SpawnError> {
         let process = guarded("spawn", LocalHost::new().spawn(spec)).await?;
         Ok(Self { process, output: Vec::new(), exit: None, ended: false })
     }
 
     /// An interactive bash at its first prompt.
-    pub async fn shell() -> Self {
+    pub(crate) async fn shell() -> Self {
         let mut session = Self::start(bash()).await;
         session.until("dsh> ").await;
         session
     }
 
-    pub async fn event(&mut self) -> Event {
+    pub(crate) async fn event(&mut self) -> Event {
         let event = guarded(
             &format!("next event after {:?}", String::from_utf8_lossy(&self.output)),
             self.process.next(None, &mut self.output),
@@ -93,12 +93,12 @@ impl Session {
         event
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.output).into_owned()
     }
 
     /// Goes on until `text` was printed, and forgets the output up to its end.
-    pub async fn until(&mut self, text: &str) -> String {
+    pub(crate) async fn until(&mut self, text: &str) -> String {
         loop {
             let found = self.output.windows(text.len()).position(|it| it == text.as_bytes());
             if let Some(at) = found {
@@ -110,20 +110,20 @@ impl Session {
         }
     }
 
-    pub fn type_line(&mut self, line: &str) {
+    pub(crate) fn type_line(&mut self, line: &str) {
         self.process.write(line.as_bytes());
         self.process.write(b"\r");
     }
 
     /// Types a command at a shell's prompt and waits for the next prompt.
-    pub async fn command(&mut self, line: &str) -> String {
+    pub(crate) async fn command(&mut self, line: &str) -> String {
         self.type_line(line);
         // Past the echo.
         self.until("\n").await;
         self.until("dsh> ").await
     }
 
-    pub async fn until_exit(&mut self) -> ExitStatus {
+    pub(crate) async fn until_exit(&mut self) -> ExitStatus {
         while self.exit.is_none() || !self.ended {
             self.event().await;
         }
@@ -131,7 +131,7 @@ impl Session {
     }
 
     /// Probes at every event, and every few milliseconds without one, until `accept` does.
-    pub async fn until_evidence(
+    pub(crate) async fn until_evidence(
         &mut self,
         full: bool,
         what: &str,
@@ -150,7 +150,7 @@ impl Session {
     }
 
     /// Ends it and checks that nothing is left.
-    pub async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         let pid = self.process.pid();
         let ended = self.process.terminate(Duration::from_secs(3), &mut self.output);
         guarded("terminate", ended).await.expect("everything ends");
@@ -160,24 +160,24 @@ impl Session {
     }
 }
 
-pub fn threads_of<'e>(evidence: &'e Evidence, command: &str) -> Vec<&'e Wait> {
+pub(crate) fn threads_of<'e>(evidence: &'e Evidence, command: &str) -> Vec<&'e Wait> {
     processes_of(evidence, command).flat_map(|it| it.threads.iter().map(|it| &it.wait)).collect()
 }
 
-pub fn processes_of<'e>(
+pub(crate) fn processes_of<'e>(
     evidence: &'e Evidence,
     command: &str,
 ) -> impl Iterator<Item = &'e ProcessFacts> {
     evidence.processes.iter().filter(move |it| it.command.starts_with(command))
 }
 
-pub fn assert_gone(pid: i32) {
+pub(crate) fn assert_gone(pid: i32) {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     assert!(stat.is_err(), "process {pid} is still there: {stat:?}");
 }
 
 /// Living processes of a session, from the process table itself.
-pub fn members_of_session(sid: i32) -> Vec<i32> {
+pub(crate) fn members_of_session(sid: i32) -> Vec<i32> {
     std::fs::read_dir("/proc")
         .unwrap()
         .flatten()
@@ -192,18 +192,18 @@ pub fn members_of_session(sid: i32) -> Vec<i32> {
 }
 
 /// Whether `pid` is a living process.
-pub fn lives(pid: i32) -> bool {
+pub(crate) fn lives(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 /// Open descriptors of this process.
-pub fn open_descriptors() -> usize {
+pub(crate) fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
 /// Children of this process, dead ones included.
-pub fn children() -> Vec<i32> {
+pub(crate) fn children() -> Vec<i32> {
     let own = std::process::id().to_string();
     std::fs::read_dir("/proc")
         .unwrap()
@@ -217,7 +217,7 @@ pub fn children() -> Vec<i32> {
         .collect()
 }
 
-pub fn temp() -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn temp() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
     (directory, path)

@@ -1,0 +1,357 @@
+//! Evidence about real programs.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use subprocess::{
+    Descriptor, Evidence, LocalHost, Modes, Multiplexer, Scan, TerminalHost as _, Wait,
+};
+use support::{Session, bash, guarded, processes_of, python, sh, threads_of};
+
+const SHELL: Modes = Modes { canonical: false, echo: false, signals: true };
+const LINE: Modes = Modes { canonical: true, echo: true, signals: true };
+
+fn waits(evidence: &Evidence, command: &str, wait: &Wait) -> bool {
+    threads_of(evidence, command).contains(&wait)
+}
+
+/// Waits until the program's thread waits as told, then ends the session.
+async fn reaches(spec: subprocess::TerminalSpec, command: &str, wait: Wait) -> Evidence {
+    let mut session = Session::start(spec).await;
+    let what = format!("{command} {wait:?}");
+    let evidence = session.until_evidence(true, &what, |it| waits(it, command, &wait)).await;
+    session.close().await;
+    evidence
+}
+
+fn multiplexed(call: Multiplexer, fd: i32) -> Wait {
+    Wait::Multiplexed { call, fd, others: vec![], timeout_ms: None }
+}
+
+#[tokio::test]
+async fn a_shell_at_its_prompt() {
+    let mut session = Session::shell().await;
+    let pid = session.process.pid();
+    let wait = multiplexed(Multiplexer::Select, 0);
+    for full in [false, true] {
+        let evidence =
+            session.until_evidence(full, "at the prompt", |it| waits(it, "bash", &wait)).await;
+        assert_eq!(evidence.foreground, Some(pid));
+        assert_eq!(evidence.unread_input, Some(false));
+        assert_eq!(evidence.blocked_reader, Some(false));
+        assert_eq!(evidence.modes, Some(SHELL));
+        assert_eq!(evidence.scan, if full { Scan::Full } else { Scan::Fast });
+        let shell = &evidence.processes[0];
+        assert_eq!((shell.pid, shell.thread_count), (pid, 1));
+        assert_eq!(shell.parent, std::process::id().cast_signed());
+        assert_eq!(shell.cpu_ns.is_some(), full);
+    }
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_reader_of_lines() {
+    let mut session = Session::shell().await;
+    session.type_line("cat");
+    let read = Wait::TerminalRead { fd: 0 };
+    let evidence = session.until_evidence(true, "cat reads", |it| waits(it, "cat", &read)).await;
+    assert_eq!(evidence.blocked_reader, Some(true));
+    assert_eq!(evidence.modes, Some(LINE));
+    assert_eq!(evidence.processes.len(), 1, "the shell is not in the foreground");
+    let evidence = session.process.probe(false).await;
+    assert_eq!(evidence.scan, Scan::Fast);
+    assert!(waits(&evidence, "cat", &read));
+    session.close().await;
+}
+
+#[tokio::test]
+async fn members_of_a_pipeline() {
+    let mut session = Session::shell().await;
+    session.type_line("cat | cat");
+    let on_pipe = Wait::OtherInput { on: vec![Descriptor::Pipe], timeout_ms: None };
+    session
+        .until_evidence(true, "both wait", |it| {
+            waits(it, "cat", &Wait::TerminalRead { fd: 0 }) && waits(it, "cat", &on_pipe)
+        })
+        .await;
+    session.close().await;
+}
+
+#[tokio::test]
+async fn busy_programs() {
+    reaches(support::spec("/bin/sleep", &["1000"]), "sleep", Wait::Sleeping).await;
+    let evidence = reaches(sh("sleep 1000; :"), "bash", Wait::Child).await;
+    assert_eq!(evidence.blocked_reader, Some(false));
+    reaches(python("while True: pass"), "python", Wait::Running).await;
+    reaches(python("import select; select.select([], [], [], 1000)"), "python", Wait::Sleeping)
+        .await;
+    reaches(python("import signal; signal.pause()"), "python", Wait::Other("pause")).await;
+    reaches(sh("kill -STOP $$; read x"), "bash", Wait::Stopped).await;
+    let lock = "import threading; l = threading.Lock(); l.acquire(); l.acquire()";
+    reaches(python(lock), "python", Wait::Other("futex")).await;
+}
+
+#[tokio::test]
+async fn the_terminal_under_other_numbers_and_names() {
+    let read = |fd| Wait::TerminalRead { fd };
+    reaches(python("import os; os.dup2(0, 7); os.close(0); os.read(7, 9)"), "python", read(7))
+        .await;
+    let tty = "import os; os.dup2(os.open('/dev/tty', os.O_RDWR), 9); os.read(9, 9)";
+    reaches(python(tty), "python", read(9)).await;
+    for (call, code) in [
+        (Multiplexer::Select, "select.select([F], [], [])"),
+        (Multiplexer::Poll, "p = select.poll(); p.register(F, select.POLLIN); p.poll()"),
+        (Multiplexer::Epoll, "p = select.epoll(); p.register(F, select.EPOLLIN); p.poll()"),
+    ] {
+        for (name, fd) in [("os.dup(0)", 40), ("os.open('/dev/tty', os.O_RDWR)", 41)] {
+            let code = code.replace('F', &fd.to_string());
+            let script = format!("import os, select; os.dup2({name}, {fd}); os.close(0); {code}");
+            reaches(python(&script), "python", multiplexed(call, fd)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_epoll_set_remembers_files_not_numbers() {
+    // Registered under a number that leads elsewhere by now.
+    let script = "import os, select\n\
+        f = os.dup2(0, 30); p = select.epoll(); p.register(30, select.EPOLLIN)\n\
+        os.dup2(os.open('/dev/null', 0), 30); p.poll()";
+    reaches(python(script), "python", multiplexed(Multiplexer::Epoll, 30)).await;
+    // One set inside another.
+    let script = "import os, select\n\
+        inner = select.epoll(); inner.register(0, select.EPOLLIN)\n\
+        outer = select.epoll(); outer.register(inner.fileno(), select.EPOLLIN); outer.poll()";
+    reaches(python(script), "python", multiplexed(Multiplexer::Epoll, 0)).await;
+}
+
+#[tokio::test]
+async fn standard_input_that_is_not_the_terminal() {
+    let on = |what| Wait::OtherInput { on: vec![what], timeout_ms: None };
+    reaches(sh("exec < <(sleep 1000); read x"), "bash", on(Descriptor::Pipe)).await;
+    let other = "import os, pty; m, s = pty.openpty(); os.dup2(s, 0); os.read(0, 9)";
+    reaches(python(other), "python", on(Descriptor::OtherTerminal)).await;
+    let accept =
+        "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); s.accept()";
+    reaches(python(accept), "python", on(Descriptor::Socket)).await;
+}
+
+#[tokio::test]
+async fn a_server() {
+    let script = "import http.server as h; \
+        h.ThreadingHTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler).serve_forever()";
+    let wait = Wait::OtherInput { on: vec![Descriptor::Socket], timeout_ms: Some(500) };
+    reaches(python(script), "python", wait).await;
+}
+
+#[tokio::test]
+async fn what_else_a_program_waits_for() {
+    for (setup, others) in [
+        ("r, w = os.pipe()", Descriptor::OwnPipe),
+        ("r, w = os.pipe(); r = os.dup2(r, 50); w = os.dup2(w, 60)", Descriptor::OwnPipe),
+        ("a, b = socket.socketpair(); r = a.fileno()", Descriptor::Socket),
+        ("r, s = os.openpty()", Descriptor::PtyMaster),
+        ("s, r = os.openpty()", Descriptor::OtherTerminal),
+        ("r = libc.eventfd(0, 0)", Descriptor::EventFd),
+        ("r = libc.timerfd_create(1, 0)", Descriptor::TimerFd),
+        ("r = libc.inotify_init1(0)", Descriptor::Inotify),
+        ("r = libc.signalfd(-1, bytes(128), 0)", Descriptor::SignalFd),
+    ] {
+        let script = format!(
+            "import ctypes, os, select, socket; libc = ctypes.CDLL(None); {setup}\n\
+             select.select([0, r], [], [], 900)"
+        );
+        let wait = Wait::Multiplexed {
+            call: Multiplexer::Select,
+            fd: 0,
+            others: vec![others],
+            timeout_ms: Some(900_000),
+        };
+        reaches(python(&script), "python", wait).await;
+    }
+}
+
+#[tokio::test]
+async fn only_interest_in_input_counts() {
+    // The terminal is there, but not to be read.
+    let script = "import select; p = select.poll(); p.register(0, select.POLLERR); p.poll(900000)";
+    reaches(python(script), "python", Wait::Sleeping).await;
+    let script = "import os, select\n\
+        r, w = os.pipe(); os.set_blocking(w, False)\n\
+        try:\n\
+        \x20 while True: os.write(w, bytes(4096))\n\
+        except BlockingIOError: pass\n\
+        p = select.poll(); p.register(w, select.POLLOUT); p.register(0, 0); p.poll()";
+    reaches(python(script), "python", Wait::Writing(Descriptor::Pipe)).await;
+}
+
+#[tokio::test]
+async fn a_wait_that_was_stopped_and_continued() {
+    let script = "import select; p = select.poll(); p.register(0, select.POLLIN); p.poll(900000)";
+    let mut session = Session::start(python(script)).await;
+    let wait = Wait::Multiplexed {
+        call: Multiplexer::Poll,
+        fd: 0,
+        others: vec![],
+        timeout_ms: Some(900_000),
+    };
+    session.until_evidence(true, "polls", |it| waits(it, "python", &wait)).await;
+    session.process.signal_foreground("SIGSTOP").unwrap();
+    session.until_evidence(true, "stops", |it| waits(it, "python", &Wait::Stopped)).await;
+    session.process.signal_foreground("SIGCONT").unwrap();
+    session.until_evidence(false, "polls again", |it| waits(it, "python", &wait)).await;
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_helper_thread_reads() {
+    let script = "import os, threading, time\n\
+        threading.Thread(target=lambda: os.read(0, 9), daemon=True).start(); time.sleep(1000)";
+    let mut session = Session::start(python(script)).await;
+    let read = Wait::TerminalRead { fd: 0 };
+    let evidence = session
+        .until_evidence(true, "both wait", |it| {
+            waits(it, "python", &read) && waits(it, "python", &Wait::Sleeping)
+        })
+        .await;
+    let process = &evidence.processes[0];
+    assert_eq!((process.thread_count, process.threads.len()), (2, 2));
+    // From now on the helper is what is looked at first.
+    let evidence = session.process.probe(false).await;
+    assert_eq!(evidence.scan, Scan::Fast);
+    let [process] = &evidence.processes[..] else { panic!("{evidence:?}") };
+    assert!(process.command.starts_with("python"));
+    assert_ne!(process.threads[0].tid, process.pid);
+    assert_eq!(process.threads[0].wait, read);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_full_terminal_stops_the_writer() {
+    let mut session = Session::start(sh("stty -opost; exec head -c 10000000 /dev/zero")).await;
+    // Without reading any of it.
+    guarded("the writer waits", async {
+        loop {
+            let evidence = session.process.probe(true).await;
+            if waits(&evidence, "head", &Wait::Writing(Descriptor::Terminal)) {
+                assert!(evidence.unread_output);
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    session.close().await;
+}
+
+#[tokio::test]
+async fn input_nobody_has_read() {
+    let mut session = Session::start(sh("echo READY; sleep 1000")).await;
+    session.until("READY").await;
+    session.process.write(b"part");
+    assert_eq!(session.process.probe(true).await.unread_input, Some(false), "no finished line");
+    assert_eq!(session.process.unread_bytes(), Some(0));
+    session.process.write(b" of a line\r");
+    assert_eq!(session.process.probe(true).await.unread_input, Some(true));
+    assert_eq!(session.process.unread_bytes(), Some(15));
+    session.close().await;
+}
+
+#[tokio::test]
+async fn what_did_not_run_is_not_looked_at_again() {
+    let mut session = Session::shell().await;
+    session.type_line("sleep 1000 | cat");
+    let both = |it: &Evidence| {
+        processes_of(it, "sleep").count() == 1
+            && waits(it, "sleep", &Wait::Sleeping)
+            && threads_of(it, "cat").iter().any(|it| matches!(it, Wait::OtherInput { .. }))
+    };
+    let evidence = session
+        .until_evidence(false, "unchanged", |it| it.scan == Scan::Unchanged && both(it))
+        .await;
+    assert_eq!(session.process.probe(true).await, evidence, "a full look may rest on it too");
+
+    // Something of it runs: the answer is a new one, and the true one.
+    session.process.signal_foreground("SIGSTOP").unwrap();
+    let stopped = session
+        .until_evidence(true, "the shell has the terminal", |it| {
+            it.foreground == Some(session_leader(it))
+        })
+        .await;
+    assert_eq!(stopped.processes.len(), 1);
+    session.close().await;
+}
+
+/// The leader is the only process here whose parent is this test.
+fn session_leader(evidence: &Evidence) -> i32 {
+    let own = std::process::id().cast_signed();
+    evidence.processes.iter().find(|it| it.parent == own).map_or(-1, |it| it.pid)
+}
+
+#[tokio::test]
+async fn a_changed_wait_is_seen_through_the_gate() {
+    let script = "import time, os\nfor _ in range(40): time.sleep(0.01)\nos.read(0, 9)";
+    let mut session = Session::start(python(script)).await;
+    let read = Wait::TerminalRead { fd: 0 };
+    let end = Instant::now() + support::GUARD;
+    loop {
+        let evidence = session.process.probe(false).await;
+        // The reader test and the decoded wait never disagree in silence.
+        if evidence.scan == Scan::Unchanged {
+            assert_eq!(evidence.blocked_reader, Some(false), "{evidence:?}");
+        }
+        if waits(&evidence, "python", &read) {
+            break;
+        }
+        assert!(Instant::now() < end, "{evidence:?}");
+    }
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_group_whose_parents_are_gone_is_found() {
+    // The reader's parent ends; it stays in the foreground group, adopted by the host.
+    let script = "bash -c 'cat </dev/tty & exit'; sleep 1000; :";
+    let mut session = Session::start(sh(script)).await;
+    let read = Wait::TerminalRead { fd: 0 };
+    session
+        .until_evidence(true, "the adopted reader", |it| {
+            waits(it, "cat", &read) && waits(it, "sleep", &Wait::Sleeping)
+        })
+        .await;
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_blind_host_still_sees_the_terminal() {
+    let mut process = LocalHost::blind().spawn(sh("exec cat")).await.unwrap();
+    let mut output = Vec::new();
+    guarded("cat reads", async {
+        loop {
+            let evidence = process.probe(true).await;
+            assert_eq!((evidence.scan, evidence.processes.len()), (Scan::Blind, 0));
+            if evidence.blocked_reader == Some(true) {
+                assert_eq!(evidence.modes, Some(LINE));
+                assert!(evidence.foreground.is_some());
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    process.terminate(Duration::from_secs(3), &mut output).await.unwrap();
+}
+
+#[tokio::test]
+async fn after_the_end_nothing_is_made_up() {
+    let mut session = Session::start(bash()).await;
+    session.type_line("exit");
+    session.until_exit().await;
+    let evidence = session.process.probe(true).await;
+    assert_eq!(evidence.foreground, None);
+    assert_eq!(evidence.unread_input, None);
+    assert_eq!(evidence.blocked_reader, None);
+    assert_eq!(evidence.processes, vec![]);
+    session.close().await;
+}
