@@ -27,6 +27,20 @@ impl ScreenState {
         bytes
     }
 
+    /// Could [`ScreenState::pass_lines`] take lines now?
+    pub(super) fn passes_lines(&self) -> bool {
+        self.alternate.is_none() && self.main.passes_lines()
+    }
+
+    /// As many lines as can bypass the window from the beginning of `block`, which is printable ASCII,
+    /// CR and LF, and is written to its end; returns their bytes.
+    pub(super) fn pass_lines(&mut self, block: &[u8]) -> usize {
+        let passed = self.main.pass_lines(block);
+        self.printed += passed.characters;
+        self.line_feeds += passed.lines;
+        passed.bytes
+    }
+
     /// One printable character.
     pub(super) fn print_char(&mut self, c: char) {
         self.printed += 1;

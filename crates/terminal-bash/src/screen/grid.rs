@@ -10,6 +10,7 @@
 //!
 //! Guarantees: the row of the cursor exists; every operation takes time bounded by the size of the window.
 
+mod bulk;
 mod edit;
 mod resize;
 

@@ -13,7 +13,10 @@ use std::collections::VecDeque;
 /// Bytes of a chunk.
 const CHUNK: usize = 64 * 1024;
 /// A finished line up to this length is dropped whole, a longer one loses its front bit by bit.
-const WHOLE: usize = 64 * 1024;
+const WHOLE: u64 = 64 * 1024;
+/// How far the bounds may be exceeded between two calls of [`History::trim`], so that dropping is rare.
+const SLACK_LINES: u64 = 256;
+const SLACK_BYTES: u64 = 16 * 1024;
 
 #[derive(Debug)]
 struct Chunk {
@@ -22,6 +25,18 @@ struct Chunk {
     /// Newlines in the stream before it.
     lines: u64,
     bytes: Vec<u8>,
+}
+
+impl Chunk {
+    /// What of it lies between two stream offsets, and where that begins.
+    fn part(&self, from: u64, to: u64) -> (u64, &[u8]) {
+        let within = |at: u64| {
+            let offset = usize::try_from(at.saturating_sub(self.start)).unwrap_or(usize::MAX);
+            offset.min(self.bytes.len())
+        };
+        let (begin, end) = (within(from), within(to));
+        (self.start + begin as u64, &self.bytes[begin.min(end)..end])
+    }
 }
 
 /// See the module.
@@ -45,6 +60,7 @@ pub(super) struct History {
 }
 
 impl History {
+    /// An empty history. With `max_bytes` 0 it takes nothing.
     pub(super) fn new(max_lines: usize, max_bytes: usize) -> Self {
         Self {
             chunks: VecDeque::new(),
@@ -94,8 +110,11 @@ impl History {
         self.max_bytes
     }
 
-    /// Takes the row that leaves the window at its top.
+    /// Takes the row that leaves the window at its top. The bounds are exceeded by a little until [`History::trim`].
     pub(super) fn append(&mut self, row: &Row) {
+        if self.max_bytes == 0 {
+            return;
+        }
         let newline = usize::from(!row.wrapped);
         match self.chunks.back_mut() {
             // The common case: it fits into the chunk.
@@ -116,7 +135,34 @@ impl History {
                 }
             }
         }
-        self.trim(self.max_lines, self.max_bytes);
+        self.trim_rarely();
+    }
+
+    /// Takes a finished line of printable ASCII.
+    pub(super) fn append_line(&mut self, line: &[u8]) {
+        match self.chunks.back_mut() {
+            Some(chunk) if chunk.bytes.len() + line.len() < CHUNK => {
+                chunk.bytes.extend_from_slice(line);
+                chunk.bytes.push(b'\n');
+                self.tail += line.len() as u64 + 1;
+                self.closed += 1;
+                self.open = false;
+            }
+            _ => {
+                self.push(line);
+                self.open = true;
+                self.close();
+            }
+        }
+        self.trim_rarely();
+    }
+
+    fn trim_rarely(&mut self) {
+        if self.closed - self.first_line > self.max_lines + SLACK_LINES
+            || self.tail - self.head > self.max_bytes + SLACK_BYTES
+        {
+            self.trim(self.max_lines, self.max_bytes);
+        }
     }
 
     /// Ends the line that went on in the window, because its continuation is gone.
@@ -152,23 +198,17 @@ impl History {
 
     /// Drops the oldest text until at most `max_lines` finished lines and `max_bytes` bytes are kept.
     pub(super) fn trim(&mut self, max_lines: u64, max_bytes: u64) {
-        if self.closed - self.first_line <= max_lines && self.tail - self.head <= max_bytes {
-            return;
-        }
-        while self.closed - self.first_line > max_lines {
-            let Some(newline) = self.find_newline(self.head) else { break };
-            self.drop_line(newline);
-        }
-        while self.tail - self.head > max_bytes {
-            let excess = self.tail - self.head - max_bytes;
-            if self.first_line == self.closed {
-                self.cut(excess);
-            } else {
-                match self.find_newline(self.head) {
-                    Some(newline) if newline - self.head <= WHOLE as u64 => self.drop_line(newline),
-                    _ => self.cut(excess.min(WHOLE as u64)),
-                }
+        let lines = (self.closed - self.first_line).saturating_sub(max_lines);
+        if lines > 0 {
+            let skip = usize::try_from(lines - 1).unwrap_or(usize::MAX);
+            let newline = self.newlines(self.head, self.tail).nth(skip);
+            if let Some(newline) = newline {
+                self.drop_lines(lines, newline);
             }
+        }
+        let bytes = (self.tail - self.head).saturating_sub(max_bytes);
+        if bytes > 0 {
+            self.drop_bytes(bytes);
         }
         while let Some(chunk) = self.chunks.front()
             && chunk.start + chunk.bytes.len() as u64 <= self.head
@@ -182,20 +222,51 @@ impl History {
         }
     }
 
-    fn drop_line(&mut self, newline: u64) {
+    /// Drops the `count` lines up to `newline`.
+    fn drop_lines(&mut self, count: u64, newline: u64) {
         self.head = newline + 1;
-        self.first_line += 1;
+        self.first_line += count;
         self.front_cut = 0;
     }
 
-    /// Drops `count` bytes of the first line, and the rest of a character that is cut.
-    fn cut(&mut self, count: u64) {
-        let from = self.head;
-        self.head += count;
-        while self.byte(self.head).is_some_and(|byte| (0x80..0xc0).contains(&byte)) {
-            self.head += 1;
+    /// Drops at least `count` bytes: whole lines, but of a long or unfinished one only what must go.
+    fn drop_bytes(&mut self, count: u64) {
+        let mut target = self.head + count;
+        let (mut lines, mut begin, mut end) = (0, self.head, None);
+        // A newline farther away does not matter: its line is a long one.
+        for newline in self.newlines(self.head, (target + WHOLE).min(self.tail)) {
+            if newline + 1 >= target {
+                end = Some(newline);
+                break;
+            }
+            lines += 1;
+            begin = newline + 1;
         }
-        self.front_cut += self.head - from;
+        if let Some(newline) = end
+            && newline - begin <= WHOLE
+        {
+            self.drop_lines(lines + 1, newline);
+            return;
+        }
+        while self.byte(target).is_some_and(|byte| (0x80..0xc0).contains(&byte)) {
+            target += 1;
+        }
+        if lines > 0 {
+            self.front_cut = 0;
+        }
+        self.first_line += lines;
+        self.front_cut += target - begin;
+        self.head = target;
+    }
+
+    /// Stream offsets of the newlines from `from` to `to`, exclusive.
+    fn newlines(&self, from: u64, to: u64) -> impl Iterator<Item = u64> {
+        let first = self.locate(from).map_or(self.chunks.len(), |(index, _)| index);
+        let chunks = self.chunks.range(first..).take_while(move |chunk| chunk.start < to);
+        chunks.flat_map(move |chunk| {
+            let (begin, part) = chunk.part(from, to);
+            memchr::memchr_iter(b'\n', part).map(move |at| begin + at as u64)
+        })
     }
 
     /// The chunk of a stream offset, and the offset in it.
@@ -218,17 +289,7 @@ impl History {
 
     /// Stream offset of the first newline at or after `from`.
     pub(super) fn find_newline(&self, from: u64) -> Option<u64> {
-        let (mut index, mut offset) = self.locate(from)?;
-        while let Some(chunk) = self.chunks.get(index) {
-            if let Some(rest) = chunk.bytes.get(offset..)
-                && let Some(found) = memchr::memchr(b'\n', rest)
-            {
-                return Some(chunk.start + (offset + found) as u64);
-            }
-            index += 1;
-            offset = 0;
-        }
-        None
+        self.newlines(from, self.tail).next()
     }
 
     /// Stream offset where line `number` begins, as far as it is kept; `first_line() ≤ number ≤ closed()`.
@@ -263,16 +324,8 @@ impl History {
     /// Appends the stream's bytes from `from` to `to`.
     pub(super) fn copy(&self, from: u64, to: u64, out: &mut Vec<u8>) {
         let Some((index, _)) = self.locate(from) else { return };
-        for chunk in self.chunks.iter().skip(index) {
-            if chunk.start >= to {
-                break;
-            }
-            let len = chunk.bytes.len() as u64;
-            let begin = from.saturating_sub(chunk.start).min(len);
-            let end = (to - chunk.start).min(len);
-            if let (Ok(begin), Ok(end)) = (usize::try_from(begin), usize::try_from(end)) {
-                out.extend_from_slice(&chunk.bytes[begin..end]);
-            }
+        for chunk in self.chunks.range(index..).take_while(|chunk| chunk.start < to) {
+            out.extend_from_slice(chunk.part(from, to).1);
         }
     }
 }

@@ -4,7 +4,8 @@
 //! terminal's modes. It is pure: no operating system, no clock, no task.
 //!
 //! Guarantees:
-//! - The result never depends on how the bytes were cut into calls of [`Screen::feed`].
+//! - Text, events and counters never depend on how the bytes were cut into calls of [`Screen::feed`]
+//!   (only how early the oldest line is dropped at a bound does).
 //! - No input panics, and none makes it grow beyond the bounds of [`ScreenConfig`] and the size of the window.
 //! - Lines have absolute numbers, counted from 0 since the session began.
 //! - The main text is untouched by what is drawn on the alternate screen.

@@ -12,6 +12,9 @@ use super::{ScreenEvent, ScreenState};
 /// Longest `OSC` payload that is looked at.
 const MAX_OSC: usize = 2048;
 
+/// Fewer bytes are not worth looking for lines that bypass the window.
+const BLOCK: usize = 256;
+
 const ESC: u8 = 0x1b;
 const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
@@ -88,7 +91,14 @@ impl Decoder {
     /// Text and controls up to the next change of state.
     fn ground(&mut self, bytes: &[u8], screen: &mut ScreenState) -> usize {
         let mut at = 0;
+        // Up to here there are too few plain lines to take them together.
+        let mut singly = 0;
         while at < bytes.len() {
+            if at >= singly && bytes[at..].len() >= BLOCK && screen.passes_lines() {
+                let block = &bytes[at..at + lines_run(&bytes[at..])];
+                singly = at + block.len().max(BLOCK);
+                at += screen.pass_lines(block);
+            }
             let (len, ascii) = text_run(&bytes[at..]);
             if len > 0 {
                 let run = &bytes[at..at + len];
@@ -355,6 +365,23 @@ fn text_run(bytes: &[u8]) -> (usize, bool) {
         len += 1;
     }
     (len, high < 0x80)
+}
+
+/// Length of the run of printable ASCII, CR and LF.
+fn lines_run(bytes: &[u8]) -> usize {
+    let plain = |byte: u8| (0x20..0x7f).contains(&byte) || byte == b'\r' || byte == b'\n';
+    let mut len = 0;
+    for block in bytes.chunks_exact(16) {
+        let mut other = 0;
+        for &byte in block {
+            other |= u8::from(!plain(byte));
+        }
+        if other != 0 {
+            break;
+        }
+        len += 16;
+    }
+    len + bytes[len..].iter().take_while(|byte| plain(**byte)).count()
 }
 
 fn is_control(byte: u8) -> bool {

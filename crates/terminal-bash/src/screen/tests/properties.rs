@@ -286,6 +286,35 @@ proptest! {
         prop_assert_eq!(pages.join("\n"), whole.text);
     }
 
+    /// Lines that bypass the window leave everything as if they had not.
+    #[test]
+    fn long_blocks_of_lines_are_as_good_as_single_ones(
+        config in size(),
+        lines in prop::collection::vec("[ -~]{0,30}", 20..200),
+        rare in prop::collection::vec((any::<prop::sample::Index>(), stream()), 0..4),
+    ) {
+        let mut pieces: Vec<Vec<u8>> = lines.iter().map(|line| format!("{line}\r\n").into_bytes()).collect();
+        for (at, piece) in rare {
+            let at = at.index(pieces.len());
+            pieces.insert(at, piece);
+        }
+        let stream = pieces.concat();
+        let (mut whole, mut single) = (Screen::new(config), Screen::new(config));
+        let events = feed(&mut whole, &stream, &[], |_| {});
+        let mut expected = Vec::new();
+        for byte in &stream {
+            single.feed(&[*byte], &mut expected);
+        }
+        prop_assert_eq!(events, expected);
+        // Afterwards too, when the window is written to again.
+        for screen in [&mut whole, &mut single] {
+            screen.feed(b"\x1b[3A\rX\x1b[b\x1b[K\x1b[99B", &mut Vec::new());
+        }
+        prop_assert_eq!(whole.page(0, u64::MAX, ALL), single.page(0, u64::MAX, ALL));
+        prop_assert_eq!((whole.printed(), whole.line_feeds()), (single.printed(), single.line_feeds()));
+        prop_assert_eq!(whole.cursor_row(), single.cursor_row());
+    }
+
     /// Lines without cursor movement are shown as they were written, whatever the width of the window.
     #[test]
     fn plain_lines_are_shown_as_written(config in size(), lines in prop::collection::vec("[ -~é日🦀]{0,40}", 0..30)) {
