@@ -1,7 +1,7 @@
 //! What controls and sequences do to the screen.
 //!
-//! Everything that is not named here (colours, cursor shapes, titles, mouse modes, …) has no effect on text and is
-//! ignored.
+//! Everything that is not named here (colours, cursor shapes, titles, mouse modes, …) has no effect
+//! on text and is ignored.
 
 use super::grid::{Grid, Part};
 use super::{Query, ScreenEvent, ScreenState};
@@ -20,7 +20,8 @@ impl ScreenState {
         }
     }
 
-    /// As much of `text`, which has no C0 controls, as can be appended to the cursor's row at once; returns its bytes.
+    /// As much of `text`, which has no C0 controls, as can be appended to the cursor's row at once;
+    /// returns its bytes.
     pub(super) fn print_text(&mut self, text: &str) -> usize {
         let (bytes, characters) = self.shown_mut().append_text(text);
         self.printed += characters;
@@ -32,8 +33,8 @@ impl ScreenState {
         self.alternate.is_none() && self.main.passes_lines()
     }
 
-    /// As many lines as can bypass the window from the beginning of `block`, which is printable ASCII,
-    /// CR and LF, and is written to its end; returns their bytes.
+    /// As many lines as can bypass the window from the beginning of `block`, which is printable
+    /// ASCII, CR and LF, and is written to its end; returns their bytes.
     pub(super) fn pass_lines(&mut self, block: &[u8]) -> usize {
         let passed = self.main.pass_lines(block);
         self.printed += passed.characters;

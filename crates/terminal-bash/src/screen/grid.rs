@@ -1,14 +1,16 @@
 //! The window: rows, cursor, margins, and what terminal operations do to them.
 //!
-//! Rows are joined to logical lines by their `wrapped` flag: it is set when text ran over the right margin, and reset
-//! when the last column is written again or erased. A row that leaves the window at the top goes to the [`History`].
+//! Rows are joined to logical lines by their `wrapped` flag: it is set when text ran over the right
+//! margin, and reset when the last column is written again or erased, or a line feed goes on to an
+//! empty row. A row that leaves the window at the top goes to the [`History`].
 //!
-//! Choices where terminals differ: clearing the window (`CSI 2 J`, or `CSI H` and `CSI J`) moves its text to the
-//! history, so that nothing shown is lost;
-//! erasing to the end of a line right after its last column was written erases nothing, so that coloured output that
-//! ends at the margin is kept whole; the scrollback is never cleared.
+//! Choices where terminals differ: clearing the window (`CSI 2 J`, or `CSI H` and `CSI J`) moves
+//! its text to the history, so that nothing shown is lost; erasing to the end of a line right after
+//! its last column was written erases nothing, so that coloured output that ends at the margin is
+//! kept whole; the scrollback is never cleared.
 //!
-//! Guarantees: the row of the cursor exists; every operation takes time bounded by the size of the window.
+//! Guarantees: the row of the cursor exists; every operation takes time bounded by the size of the
+//! window.
 
 mod bulk;
 mod edit;
@@ -133,7 +135,8 @@ impl Grid {
         self.column.min(self.columns - 1)
     }
 
-    /// Text of the logical line up to the cursor, the last `max` characters of it that are in the window.
+    /// Text of the logical line up to the cursor, the last `max` characters of it that are in the
+    /// window.
     pub(super) fn cursor_line(&self, max: usize) -> String {
         let mut first = self.row;
         let mut cells = self.column;
@@ -183,8 +186,9 @@ impl Grid {
         }
     }
 
-    /// Appends as much of `text` as fits behind the written part of the cursor's row, up to the first character that
-    /// is no cell of its own; returns bytes and characters. It may take nothing, also where [`Grid::put_char`] could.
+    /// Appends as much of `text` as fits behind the written part of the cursor's row, up to the
+    /// first character that is no cell of its own; returns bytes and characters. It may take
+    /// nothing, also where [`Grid::put_char`] could.
     pub(super) fn append_text(&mut self, text: &str) -> (usize, u64) {
         let line = &mut self.lines[self.row];
         if self.column < line.cells() || self.modes.insert || self.graphics[self.shift] {
@@ -238,7 +242,8 @@ impl Grid {
         }
     }
 
-    /// Writes the last character `count` times more, at most a window full of it; returns how often.
+    /// Writes the last character `count` times more, at most a window full of it; returns how
+    /// often.
     pub(super) fn repeat(&mut self, count: usize) -> usize {
         let count = count.min(self.rows * self.columns);
         for _ in 0..count {

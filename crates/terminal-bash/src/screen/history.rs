@@ -1,11 +1,12 @@
 //! The lines that left the window: one stream of bytes, bounded by lines and by bytes.
 //!
-//! The stream is the text with a newline after each finished line, in chunks that are dropped as a whole once the front
-//! has passed them. Offsets into it are absolute, counted since the session began, and so are line numbers: each chunk
-//! knows the number of its first line, everything else is found by looking for newlines.
+//! The stream is the text with a newline after each finished line, in chunks that are dropped as a
+//! whole once the front has passed them. Offsets into it are absolute, counted since the session
+//! began, and so are line numbers: each chunk knows the number of its first line, everything else
+//! is found by looking for newlines.
 //!
-//! Guarantees: text in the stream never changes; appending costs what the text costs, dropping too; at most one chunk
-//! more than the bound is allocated at either end.
+//! Guarantees: text in the stream never changes; appending costs what the text costs, dropping too;
+//! at most one chunk more than the bound is allocated at either end.
 
 use super::row::Row;
 use std::collections::VecDeque;
@@ -14,7 +15,8 @@ use std::collections::VecDeque;
 const CHUNK: usize = 64 * 1024;
 /// A finished line up to this length is dropped whole, a longer one loses its front bit by bit.
 const WHOLE: u64 = 64 * 1024;
-/// How far the bounds may be exceeded between two calls of [`History::trim`], so that dropping is rare.
+/// How far the bounds may be exceeded between two calls of [`History::trim`], so that dropping is
+/// rare.
 const SLACK_LINES: u64 = 256;
 const SLACK_BYTES: u64 = 16 * 1024;
 
@@ -110,7 +112,8 @@ impl History {
         self.max_bytes
     }
 
-    /// Takes the row that leaves the window at its top. The bounds are exceeded by a little until [`History::trim`].
+    /// Takes the row that leaves the window at its top. The bounds are exceeded by a little until
+    /// [`History::trim`].
     pub(super) fn append(&mut self, row: &Row) {
         if self.max_bytes == 0 {
             return;
@@ -196,7 +199,8 @@ impl History {
         }
     }
 
-    /// Drops the oldest text until at most `max_lines` finished lines and `max_bytes` bytes are kept.
+    /// Drops the oldest text until at most `max_lines` finished lines and `max_bytes` bytes are
+    /// kept.
     pub(super) fn trim(&mut self, max_lines: u64, max_bytes: u64) {
         let lines = (self.closed - self.first_line).saturating_sub(max_lines);
         if lines > 0 {
@@ -229,7 +233,8 @@ impl History {
         self.front_cut = 0;
     }
 
-    /// Drops at least `count` bytes: whole lines, but of a long or unfinished one only what must go.
+    /// Drops at least `count` bytes: whole lines, but of a long or unfinished one only what must
+    /// go.
     fn drop_bytes(&mut self, count: u64) {
         let mut target = self.head + count;
         let (mut lines, mut begin, mut end) = (0, self.head, None);
@@ -292,7 +297,8 @@ impl History {
         self.newlines(from, self.tail).next()
     }
 
-    /// Stream offset where line `number` begins, as far as it is kept; `first_line() ≤ number ≤ closed()`.
+    /// Stream offset where line `number` begins, as far as it is kept; `first_line() ≤ number ≤
+    /// closed()`.
     pub(super) fn line_start(&self, number: u64) -> u64 {
         if number <= self.first_line {
             return self.head;

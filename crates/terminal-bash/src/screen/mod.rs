@@ -1,12 +1,13 @@
 //! The screen: bytes a terminal program wrote → the logical lines a person would have seen.
 //!
-//! It owns the text of one session: the visible window, the lines that scrolled out of it, and what is known of the
-//! terminal's modes. It is pure: no operating system, no clock, no task.
+//! It owns the text of one session: the visible window, the lines that scrolled out of it, and what
+//! is known of the terminal's modes. It is pure: no operating system, no clock, no task.
 //!
 //! Guarantees:
-//! - Text, events and counters never depend on how the bytes were cut into calls of [`Screen::feed`]
-//!   (only how early the oldest line is dropped at a bound does).
-//! - No input panics, and none makes it grow beyond the bounds of [`ScreenConfig`] and the size of the window.
+//! - Text, events and counters never depend on how the bytes were cut into calls of
+//!   [`Screen::feed`] (only how early the oldest line is dropped at a bound does).
+//! - No input panics, and none makes it grow beyond the bounds of [`ScreenConfig`] and the size of
+//!   the window.
 //! - Lines have absolute numbers, counted from 0 since the session began.
 //! - The main text is untouched by what is drawn on the alternate screen.
 
@@ -31,7 +32,8 @@ pub use view::Page;
 pub struct ScreenConfig {
     /// Rows of the window; at least 1, more than 1,000 are taken as 1,000.
     pub rows: u16,
-    /// Columns of the window; at least 2 (the widest character), more than 4,096 are taken as 4,096.
+    /// Columns of the window; at least 2 (the widest character), more than 4,096 are taken as
+    /// 4,096.
     pub cols: u16,
     /// Logical lines that can be read, the unfinished one included.
     pub max_lines: usize,
@@ -44,7 +46,8 @@ pub struct ScreenConfig {
 /// `printed` is [`Screen::printed`] at that point of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScreenEvent {
-    /// A properly terminated `OSC 133 ; payload`. Payloads longer than 2,048 bytes are no marks and are ignored.
+    /// A properly terminated `OSC 133 ; payload`. Payloads longer than 2,048 bytes are no marks and
+    /// are ignored.
     Osc133 {
         /// What follows `133;`, malformed UTF-8 replaced.
         payload: String,
@@ -180,22 +183,23 @@ impl Screen {
 
     /// What was shown since `from`, which then moves to the end.
     ///
-    /// Deltas of output that only appends concatenate to what [`Screen::since`] gives for the first position. A line
-    /// that was rewritten after part of it was delivered is given again whole, on a line of its own. At most
-    /// `max_bytes` bytes, the newest.
+    /// Deltas of output that only appends concatenate to what [`Screen::since`] gives for the first
+    /// position. A line that was rewritten after part of it was delivered is given again whole, on
+    /// a line of its own. At most `max_bytes` bytes, the newest.
     pub fn delta(&self, from: &mut Position, max_bytes: usize) -> Slice {
         position::delta(&self.state.main, from, max_bytes)
     }
 
     /// Everything shown since `from`, at most `max_bytes` bytes, the newest.
     ///
-    /// It starts where the delivered text ended, in the middle of a line if need be. Delivered lines that were
-    /// rewritten since are given again, whole.
+    /// It starts where the delivered text ended, in the middle of a line if need be. Delivered
+    /// lines that were rewritten since are given again, whole.
     pub fn since(&self, from: &Position, max_bytes: usize) -> Slice {
         position::since(&self.state.main, from, max_bytes)
     }
 
-    /// `count` lines, of which the newest has `offset` newer lines after it; oldest first, joined by newlines.
+    /// `count` lines, of which the newest has `offset` newer lines after it; oldest first, joined
+    /// by newlines.
     pub fn page(&self, offset: u64, count: u64, max_bytes: usize) -> Page {
         view::page(&self.state.main, offset, count, max_bytes)
     }
@@ -235,17 +239,6 @@ impl Screen {
             alternate.resize(rows, cols);
         }
         self.state.main.enforce_bounds();
-    }
-}
-
-#[cfg(test)]
-impl Screen {
-    /// Bytes of text that are kept.
-    fn main_bytes(&self) -> usize {
-        let grid = &self.state.main;
-        let history = grid.history();
-        let window: usize = grid.text_rows().map(row::Row::len).sum();
-        usize::try_from(history.tail() - history.head()).unwrap_or(usize::MAX) + window
     }
 }
 

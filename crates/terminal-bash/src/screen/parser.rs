@@ -1,10 +1,11 @@
 //! Bytes → text runs, controls and sequences, whatever the cuts between reads.
 //!
-//! Plain text, UTF-8 and string sequences are taken apart here, since they carry nearly all bytes and must be fast and
-//! bounded; control sequences go to [`vte`].
+//! Plain text, UTF-8 and string sequences are taken apart here, since they carry nearly all bytes
+//! and must be fast and bounded; control sequences go to [`vte`].
 //!
-//! Guarantees: the state between two calls is a few hundred bytes and at most 2 KiB of an `OSC` payload; malformed
-//! UTF-8 becomes U+FFFD, one for each maximal malformed piece; no byte of a string sequence becomes text.
+//! Guarantees: the state between two calls is a few hundred bytes and at most 2 KiB of an `OSC`
+//! payload; malformed UTF-8 becomes U+FFFD, one for each maximal malformed piece; no byte of a
+//! string sequence becomes text.
 
 use super::control::Performer;
 use super::{ScreenEvent, ScreenState};
@@ -158,7 +159,8 @@ impl Decoder {
         at
     }
 
-    /// Valid text without C0 controls. Returns the bytes used: all, unless a C1 control changed the state.
+    /// Valid text without C0 controls. Returns the bytes used: all, unless a C1 control changed the
+    /// state.
     fn text(&mut self, text: &str, screen: &mut ScreenState) -> usize {
         let mut rest = text;
         while !rest.is_empty() && self.state == State::Ground {
@@ -388,7 +390,8 @@ fn is_control(byte: u8) -> bool {
     byte < 0x20 || byte == 0x7f
 }
 
-/// Length of a whole colour sequence (`[…m`) at the beginning of `bytes`: by far the commonest, and without effect.
+/// Length of a whole colour sequence (`[…m`) at the beginning of `bytes`: by far the commonest, and
+/// without effect.
 fn colour(bytes: &[u8]) -> Option<usize> {
     let parameters = bytes.strip_prefix(b"[")?;
     let end =

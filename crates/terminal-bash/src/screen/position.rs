@@ -1,7 +1,7 @@
 //! Positions of readers, and the text between a position and the end.
 //!
-//! Guarantees: what was delivered and is unchanged is not given again; what was rewritten is given whole; deltas of
-//! output that only appends concatenate to the text from the first position on.
+//! Guarantees: what was delivered and is unchanged is not given again; what was rewritten is given
+//! whole; deltas of output that only appends concatenate to the text from the first position on.
 
 use super::grid::Grid;
 use super::view::{View, into_text};
@@ -22,10 +22,12 @@ impl Mark {
     }
 }
 
-/// How far a reader has come in the text: opaque, and valid for the life of the screen it was taken from.
+/// How far a reader has come in the text: opaque, and valid for the life of the screen it was taken
+/// from.
 ///
-/// It is the number of a line and how much of it was delivered, with fingerprints of the delivered lines that could
-/// still be rewritten (those in the window). The default is the beginning of the session.
+/// It is the number of a line and how much of it was delivered, with fingerprints of the delivered
+/// lines that could still be rewritten (those in the window). The default is the beginning of the
+/// session.
 #[derive(Debug, Clone)]
 pub struct Position {
     /// Number of the line in the window's first row at that time.
@@ -119,7 +121,8 @@ fn read(view: &View<'_>, from: &Position, max_bytes: usize, appending: bool) -> 
     let mut again = rewritten_lines(view, from);
     let Resume { mut start, mut anew, dropped } = resume(view, from);
     if !again.is_empty() {
-        // Other lines follow the delivered part of the position's line: give that one whole after them.
+        // Other lines follow the delivered part of the position's line: give that one whole after
+        // them.
         let line = from.line().min(view.last_line());
         again.retain(|(number, _)| *number < line);
         start = view.line_start(line);
@@ -171,7 +174,8 @@ struct Resume {
     dropped: bool,
 }
 
-/// Delivered lines above the position's own that have another text now: (number, text). Erased ones are left out.
+/// Delivered lines above the position's own that have another text now: (number, text). Erased ones
+/// are left out.
 fn rewritten_lines(view: &View<'_>, from: &Position) -> Vec<(u64, Vec<u8>)> {
     let mut found = Vec::new();
     let Some((_, above)) = from.marks.split_last() else { return found };

@@ -1,9 +1,11 @@
 //! One row of the window: text addressed by columns.
 //!
-//! A row stores the UTF-8 text itself, not cells: appending is a copy, and a row costs what its text costs. A cell that
-//! was never written, or was erased, is a NUL byte (NUL is a control character, so it can't be text).
+//! A row stores the UTF-8 text itself, not cells: appending is a copy, and a row costs what its
+//! text costs. A cell that was never written, or was erased, is a NUL byte (NUL is a control
+//! character, so it can't be text).
 //!
-//! Guarantees: a row never ends in such a gap; its text is valid UTF-8; marks that combine with a cell are bounded.
+//! Guarantees: a row never ends in such a gap; its text is valid UTF-8; marks that combine with a
+//! cell are bounded.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -92,7 +94,8 @@ impl Row {
         }
     }
 
-    /// Writes `text` of `columns` columns at `column`, which is not before the end of what is written.
+    /// Writes `text` of `columns` columns at `column`, which is not before the end of what is
+    /// written.
     pub(super) fn append(&mut self, column: usize, text: &str, columns: usize) {
         self.pad(column);
         self.text.extend_from_slice(text.as_bytes());
@@ -114,7 +117,8 @@ impl Row {
         self.uneven |= !c.is_ascii();
     }
 
-    /// Adds a combining mark to the cell that ends at `column`; without such a cell the mark is lost.
+    /// Adds a combining mark to the cell that ends at `column`; without such a cell the mark is
+    /// lost.
     pub(super) fn combine(&mut self, column: usize, c: char) {
         // Marks can be piled without end on one cell: a row holds at most so many bytes.
         if column == 0 || column > self.cells || self.text.len() >= 16 * self.cells + 64 {
@@ -213,7 +217,8 @@ impl Row {
         }
     }
 
-    /// Byte offset of `column`; when a wide character lies across it, the offset of that character and its end.
+    /// Byte offset of `column`; when a wide character lies across it, the offset of that character
+    /// and its end.
     fn boundary(&self, column: usize) -> (usize, Option<usize>) {
         if !self.uneven {
             return (column.min(self.text.len()), None);

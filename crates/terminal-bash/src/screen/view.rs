@@ -1,10 +1,10 @@
 //! The whole text as one stream, and pages of it.
 //!
-//! History and window are read as one: the history's bytes, then the window's rows with a newline after each logical
-//! line. Offsets into it are absolute, as the history's are.
+//! History and window are read as one: the history's bytes, then the window's rows with a newline
+//! after each logical line. Offsets into it are absolute, as the history's are.
 //!
-//! Guarantees: nothing that is read is longer than asked for; text is cut between characters, from the front; reading
-//! costs what the window and the result cost, not what the history holds.
+//! Guarantees: nothing that is read is longer than asked for; text is cut between characters, from
+//! the front; reading costs what the window and the result cost, not what the history holds.
 
 use super::grid::Grid;
 use super::history::History;
@@ -18,10 +18,12 @@ pub struct Page {
     pub total_lines: u64,
     /// First line of the page, newest-relative, inclusive.
     pub line_begin: u64,
-    /// End of the page, newest-relative, exclusive. A page that was cut has whole lines only, except when its newest
-    /// line alone is too long, and this is the offset where the next one goes on.
+    /// End of the page, newest-relative, exclusive. A page that was cut has whole lines only,
+    /// except when its newest line alone is too long, and this is the offset where the next one
+    /// goes on.
     pub line_end: u64,
-    /// Something of this page is missing: it was cut to the bound, or it reaches back to lines that were dropped.
+    /// Something of this page is missing: it was cut to the bound, or it reaches back to lines that
+    /// were dropped.
     pub truncated: bool,
     /// Absolute number of the oldest line of the page.
     pub first_line: u64,

@@ -1,7 +1,8 @@
-//! Many plain lines at once: those that would only pass through the window go straight to the history.
+//! Many plain lines at once: those that would only pass through the window go straight to the
+//! history.
 //!
-//! Guarantees: text, cursor and window end up as if each character had been written by itself, provided the caller
-//! goes on with the rest of the block it announced.
+//! Guarantees: text, cursor and window end up as if each character had been written by itself,
+//! provided the caller goes on with the rest of the block it announced.
 
 use super::Grid;
 
@@ -26,12 +27,14 @@ impl Grid {
             && self.lines[self.row].is_empty()
     }
 
-    /// Takes lines from the beginning of `block`, which is printable ASCII, CR and LF, and of which the caller writes
-    /// the rest. It leaves enough lines to fill the window, and takes nothing unless that saves work.
+    /// Takes lines from the beginning of `block`, which is printable ASCII, CR and LF, and of which
+    /// the caller writes the rest. It leaves enough lines to fill the window, and takes nothing
+    /// unless that saves work.
     pub(in crate::screen) fn pass_lines(&mut self, block: &[u8]) -> Passed {
         let mut passed = Passed::default();
         let mut ends = memchr::memrchr_iter(b'\n', block);
-        // The window is empty after this, so that what is left must fill it: one row more than lines.
+        // The window is empty after this, so that what is left must fill it: one row more than
+        // lines.
         let Some(last) = ends.nth(self.rows - 1) else { return passed };
         if ends.nth(self.rows).is_none() {
             return passed;

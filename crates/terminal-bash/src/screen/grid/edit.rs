@@ -1,6 +1,7 @@
 //! Scrolling, inserting and removing rows, erasing.
 //!
-//! Guarantees: a row's `wrapped` flag never joins it with a row that is not its continuation any more.
+//! Guarantees: a row's `wrapped` flag never joins it with a row that is not its continuation any
+//! more.
 
 use super::Grid;
 use crate::screen::row::Row;

@@ -7,7 +7,8 @@ use crate::screen::row::{self, Row};
 use std::collections::VecDeque;
 
 impl Grid {
-    /// Changes the size; logical lines are broken into rows anew, and what no longer fits leaves at the top.
+    /// Changes the size; logical lines are broken into rows anew, and what no longer fits leaves at
+    /// the top.
     pub(in crate::screen) fn resize(&mut self, rows: u16, columns: u16) {
         let (rows, columns) = (usize::from(rows), usize::from(columns));
         if (rows, columns) == (self.rows, self.columns) {

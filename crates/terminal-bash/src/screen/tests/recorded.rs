@@ -1,7 +1,8 @@
 //! Recorded output of real programs: bash's line editor, a pager, a program that redraws its lines.
 //!
-//! `NAME-COLUMNS.pty` is what the program wrote to its terminal, `NAME-COLUMNS.txt` the text a person saw in the end.
-//! Another terminal's answer (tmux, `capture-pane -J`) was the same for each when it was recorded.
+//! `NAME-COLUMNS.pty` is what the program wrote to its terminal, `NAME-COLUMNS.txt` the text a
+//! person saw in the end. Another terminal's answer (tmux, `capture-pane -J`) was the same for each
+//! when it was recorded.
 
 use super::super::{Position, Screen};
 use super::{config, text};
