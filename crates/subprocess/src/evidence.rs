@@ -22,17 +22,27 @@ pub struct Evidence {
     /// How far the processes were looked at.
     pub scan: Scan,
     /// The processes that were looked at: with [`Scan::Full`] every process of the foreground
-    /// group, with their threads; with [`Scan::Fast`] only the one that waited on the terminal.
+    /// group, with their threads; with [`Scan::Fast`] the one that waits on the terminal, if it was
+    /// found.
     pub processes: Vec<ProcessFacts>,
     /// Output fence: the terminal holds output that was not read yet.
     pub unread_output: bool,
 }
 
+/// How far a probe shall look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// At those who are likely to wait on the terminal: tens of microseconds.
+    Fast,
+    /// At everybody in the foreground.
+    Full,
+}
+
 /// How far a probe looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan {
-    /// Only the thread that waited last time and the group's leader were looked at, and one of
-    /// them waits on the terminal.
+    /// At most the thread that waited last time and the group's leader were looked at; nobody,
+    /// where input is still unread.
     Fast,
     /// All threads of all processes of the foreground group were looked at.
     Full,

@@ -9,7 +9,7 @@ use std::{
 
 use dsh_core::async_trait;
 
-use crate::evidence::{Evidence, Modes};
+use crate::evidence::{Depth, Evidence, Modes};
 
 /// Starts processes on terminals.
 #[async_trait]
@@ -75,9 +75,8 @@ pub trait TerminalProcess: Send {
     /// Modes of the terminal line now; none when they cannot be read.
     fn modes(&self) -> Option<Modes>;
 
-    /// Looks at the terminal and its foreground. With `full`, all threads of the group are
-    /// looked at even if the one that waited last time still does.
-    async fn probe(&mut self, full: bool) -> Evidence;
+    /// Looks at the terminal and its foreground.
+    async fn probe(&mut self, depth: Depth) -> Evidence;
 
     /// Foreground process group of the terminal now; none when there is none.
     fn foreground(&self) -> Option<i32>;

@@ -11,7 +11,7 @@ pub mod host;
 mod linux;
 
 pub use evidence::{
-    Descriptor, Evidence, Modes, Multiplexer, ProcessFacts, Scan, ThreadFacts, Wait,
+    Depth, Descriptor, Evidence, Modes, Multiplexer, ProcessFacts, Scan, ThreadFacts, Wait,
 };
 pub use host::{
     Event, ExitStatus, SignalError, SpawnError, Survivor, TerminalHost, TerminalProcess,

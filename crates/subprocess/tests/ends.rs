@@ -7,7 +7,7 @@ use std::{fs, process::Command, time::Duration};
 use support::{Session, guarded, lives, sh};
 
 /// Longer than any test: a close that waits for it hangs.
-const NEVER: Duration = Duration::from_secs(3600);
+const NEVER: Duration = Duration::from_hours(1);
 
 /// A duration for `sleep` that no other process of the machine has.
 fn unique(index: usize) -> String {
@@ -16,10 +16,8 @@ fn unique(index: usize) -> String {
 
 /// Living processes with `argument` among their arguments.
 fn with_argument(argument: &str) -> Vec<i32> {
-    fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+    support::processes()
+        .into_iter()
         .filter(|pid| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             line.split(|&b| b == 0).skip(1).any(|it| it == argument.as_bytes())
@@ -118,7 +116,7 @@ async fn last_words_are_read() {
     session.output.clear();
     guarded("close", session.process.terminate(NEVER, &mut session.output)).await.unwrap();
     assert!(session.text().contains("LAST"));
-    assert!(session.output.iter().filter(|&&it| it == b'x').count() >= 200_000);
+    assert!(support::count(&session.output, b'x') >= 200_000);
     session.close().await;
 }
 

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use subprocess::{Event, ExitStatus};
+use subprocess::{Depth, Event, ExitStatus};
 use support::{Session, guarded, python, sh};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,7 +65,7 @@ async fn what_is_printed_as_the_last_act_is_complete() {
     for _ in 0..20 {
         let mut session = Session::start(sh("head -c 65536 /dev/zero | tr '\\0' x; exit 4")).await;
         assert_eq!(session.until_exit().await, ExitStatus::Code(4));
-        assert_eq!(session.output.iter().filter(|&&it| it == b'x').count(), 65536);
+        assert_eq!(support::count(&session.output, b'x'), 65536);
         session.close().await;
     }
 }
@@ -120,7 +120,7 @@ async fn queued_input_can_be_forgotten() {
     session.process.write(&vec![b'x'; 300_000]);
     let queued = session.process.unwritten();
     assert!(queued > 200_000);
-    assert_eq!(session.process.probe(false).await.unwritten, queued);
+    assert_eq!(session.process.probe(Depth::Fast).await.unwritten, queued);
     assert_eq!(session.process.discard_unwritten(), queued);
     assert_eq!(session.process.unwritten(), 0);
     session.close().await;
@@ -198,22 +198,22 @@ async fn giving_up_a_wait_loses_nothing() {
             () = tokio::task::yield_now() => {}
         }
     }
-    let expected: String = (1..=30000).map(|it| format!("{it}\r\n")).collect();
-    assert_eq!(session.text(), expected + "END\r\n");
+    let numbers: Vec<_> = (1..=30000).map(|it| it.to_string()).collect();
+    assert_eq!(session.text(), numbers.join("\r\n") + "\r\nEND\r\n");
     session.close().await;
 }
 
 #[tokio::test]
 async fn output_can_be_taken_without_waiting() {
     let mut session = Session::start(sh("cat")).await;
-    session.until_evidence(true, "reads", |it| it.blocked_reader == Some(true)).await;
+    session.until_evidence(Depth::Full, "reads", |it| it.blocked_reader == Some(true)).await;
     session.output.clear();
     assert!(!session.process.drain(&mut session.output));
     session.process.write(b"x");
-    assert!(session.process.probe(false).await.unread_output, "the echo is there");
+    assert!(session.process.probe(Depth::Fast).await.unread_output, "the echo is there");
     assert!(session.process.drain(&mut session.output));
     assert_eq!(session.output, b"x");
-    assert!(!session.process.probe(false).await.unread_output);
+    assert!(!session.process.probe(Depth::Fast).await.unread_output);
     session.close().await;
 }
 
@@ -244,7 +244,7 @@ async fn signals_reach_the_foreground_group_only() {
     let mut session = Session::shell().await;
     session.type_line("sleep 1000");
     let evidence = session
-        .until_evidence(true, "sleeps", |it| support::processes_of(it, "sleep").count() == 1)
+        .until_evidence(Depth::Full, "sleeps", |it| support::processes_of(it, "sleep").count() == 1)
         .await;
     let group = session.process.signal_foreground("SIGINT").unwrap();
     assert_eq!(Some(group), evidence.foreground);
@@ -275,13 +275,11 @@ async fn a_raw_program_is_interrupted_by_a_real_signal() {
     session.close().await;
 }
 
-/// The checksum of `cksum(1)`.
+/// The checksum of `cksum(1)`: the bytes, then their number's significant bytes, lowest first.
 fn cksum(bytes: &[u8]) -> u32 {
-    let length = (0..8).map(|at| (bytes.len() >> (8 * at)) as u8);
-    let significant =
-        bytes.len().to_le_bytes().iter().rposition(|&it| it != 0).map_or(0, |it| it + 1);
-    let all = bytes.iter().copied().chain(length.take(significant));
-    !all.fold(0u32, |crc, byte| {
+    let number = bytes.len().to_le_bytes();
+    let length = number.iter().rposition(|&it| it != 0).map_or(0, |it| it + 1);
+    !bytes.iter().chain(&number[..length]).fold(0u32, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte) << 24, |crc, _| {
             (crc << 1) ^ if crc >> 31 == 1 { 0x04c1_1db7 } else { 0 }
         })

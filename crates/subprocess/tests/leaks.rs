@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use subprocess::{LocalHost, TerminalHost as _};
+use subprocess::{Depth, LocalHost, TerminalHost as _};
 use support::{Session, bash, children, guarded, open_descriptors, spec};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -30,7 +30,7 @@ async fn everything_is_given_back() {
             session.type_line("exit");
             session.until_exit().await;
         }
-        session.process.probe(true).await;
+        session.process.probe(Depth::Full).await;
         session.close().await;
     }
     assert_eq!((open_descriptors(), children().len()), (descriptors, 0), "after closed sessions");

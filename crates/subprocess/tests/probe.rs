@@ -5,7 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use subprocess::{
-    Descriptor, Evidence, LocalHost, Modes, Multiplexer, Scan, TerminalHost as _, Wait,
+    Depth, Descriptor, Evidence, LocalHost, Modes, Multiplexer, Scan, TerminalHost as _, Wait,
 };
 use support::{Session, bash, guarded, processes_of, python, sh, threads_of};
 
@@ -20,7 +20,7 @@ fn waits(evidence: &Evidence, command: &str, wait: &Wait) -> bool {
 async fn reaches(spec: subprocess::TerminalSpec, command: &str, wait: Wait) -> Evidence {
     let mut session = Session::start(spec).await;
     let what = format!("{command} {wait:?}");
-    let evidence = session.until_evidence(true, &what, |it| waits(it, command, &wait)).await;
+    let evidence = session.until_evidence(Depth::Full, &what, |it| waits(it, command, &wait)).await;
     session.close().await;
     evidence
 }
@@ -34,18 +34,18 @@ async fn a_shell_at_its_prompt() {
     let mut session = Session::shell().await;
     let pid = session.process.pid();
     let wait = multiplexed(Multiplexer::Select, 0);
-    for full in [false, true] {
+    for (depth, scan) in [(Depth::Fast, Scan::Fast), (Depth::Full, Scan::Full)] {
         let evidence =
-            session.until_evidence(full, "at the prompt", |it| waits(it, "bash", &wait)).await;
+            session.until_evidence(depth, "at the prompt", |it| waits(it, "bash", &wait)).await;
         assert_eq!(evidence.foreground, Some(pid));
         assert_eq!(evidence.unread_input, Some(false));
         assert_eq!(evidence.blocked_reader, Some(false));
         assert_eq!(evidence.modes, Some(SHELL));
-        assert_eq!(evidence.scan, if full { Scan::Full } else { Scan::Fast });
+        assert_eq!(evidence.scan, scan);
         let shell = &evidence.processes[0];
         assert_eq!((shell.pid, shell.thread_count), (pid, 1));
         assert_eq!(shell.parent, std::process::id().cast_signed());
-        assert_eq!(shell.cpu_ns.is_some(), full);
+        assert_eq!(shell.cpu_ns.is_some(), depth == Depth::Full);
     }
     session.close().await;
 }
@@ -55,11 +55,12 @@ async fn a_reader_of_lines() {
     let mut session = Session::shell().await;
     session.type_line("cat");
     let read = Wait::TerminalRead { fd: 0 };
-    let evidence = session.until_evidence(true, "cat reads", |it| waits(it, "cat", &read)).await;
+    let evidence =
+        session.until_evidence(Depth::Full, "cat reads", |it| waits(it, "cat", &read)).await;
     assert_eq!(evidence.blocked_reader, Some(true));
     assert_eq!(evidence.modes, Some(LINE));
     assert_eq!(evidence.processes.len(), 1, "the shell is not in the foreground");
-    let evidence = session.process.probe(false).await;
+    let evidence = session.process.probe(Depth::Fast).await;
     assert_eq!(evidence.scan, Scan::Fast);
     assert!(waits(&evidence, "cat", &read));
     session.close().await;
@@ -71,7 +72,7 @@ async fn members_of_a_pipeline() {
     session.type_line("cat | cat");
     let on_pipe = Wait::OtherInput { on: vec![Descriptor::Pipe], timeout_ms: None };
     session
-        .until_evidence(true, "both wait", |it| {
+        .until_evidence(Depth::Full, "both wait", |it| {
             waits(it, "cat", &Wait::TerminalRead { fd: 0 }) && waits(it, "cat", &on_pipe)
         })
         .await;
@@ -196,11 +197,11 @@ async fn a_wait_that_was_stopped_and_continued() {
         others: vec![],
         timeout_ms: Some(900_000),
     };
-    session.until_evidence(true, "polls", |it| waits(it, "python", &wait)).await;
+    session.until_evidence(Depth::Full, "polls", |it| waits(it, "python", &wait)).await;
     session.process.signal_foreground("SIGSTOP").unwrap();
-    session.until_evidence(true, "stops", |it| waits(it, "python", &Wait::Stopped)).await;
+    session.until_evidence(Depth::Full, "stops", |it| waits(it, "python", &Wait::Stopped)).await;
     session.process.signal_foreground("SIGCONT").unwrap();
-    session.until_evidence(false, "polls again", |it| waits(it, "python", &wait)).await;
+    session.until_evidence(Depth::Fast, "polls again", |it| waits(it, "python", &wait)).await;
     session.close().await;
 }
 
@@ -211,14 +212,14 @@ async fn a_helper_thread_reads() {
     let mut session = Session::start(python(script)).await;
     let read = Wait::TerminalRead { fd: 0 };
     let evidence = session
-        .until_evidence(true, "both wait", |it| {
+        .until_evidence(Depth::Full, "both wait", |it| {
             waits(it, "python", &read) && waits(it, "python", &Wait::Sleeping)
         })
         .await;
     let process = &evidence.processes[0];
     assert_eq!((process.thread_count, process.threads.len()), (2, 2));
     // From now on the helper is what is looked at first.
-    let evidence = session.process.probe(false).await;
+    let evidence = session.process.probe(Depth::Fast).await;
     assert_eq!(evidence.scan, Scan::Fast);
     let [process] = &evidence.processes[..] else { panic!("{evidence:?}") };
     assert!(process.command.starts_with("python"));
@@ -233,7 +234,7 @@ async fn a_full_terminal_stops_the_writer() {
     // Without reading any of it.
     guarded("the writer waits", async {
         loop {
-            let evidence = session.process.probe(true).await;
+            let evidence = session.process.probe(Depth::Full).await;
             if waits(&evidence, "head", &Wait::Writing(Descriptor::Terminal)) {
                 assert!(evidence.unread_output);
                 break;
@@ -250,10 +251,14 @@ async fn input_nobody_has_read() {
     let mut session = Session::start(sh("echo READY; sleep 1000")).await;
     session.until("READY").await;
     session.process.write(b"part");
-    assert_eq!(session.process.probe(true).await.unread_input, Some(false), "no finished line");
+    assert_eq!(
+        session.process.probe(Depth::Full).await.unread_input,
+        Some(false),
+        "no finished line"
+    );
     assert_eq!(session.process.unread_bytes(), Some(0));
     session.process.write(b" of a line\r");
-    assert_eq!(session.process.probe(true).await.unread_input, Some(true));
+    assert_eq!(session.process.probe(Depth::Full).await.unread_input, Some(true));
     assert_eq!(session.process.unread_bytes(), Some(15));
     session.close().await;
 }
@@ -268,14 +273,18 @@ async fn what_did_not_run_is_not_looked_at_again() {
             && threads_of(it, "cat").iter().any(|it| matches!(it, Wait::OtherInput { .. }))
     };
     let evidence = session
-        .until_evidence(false, "unchanged", |it| it.scan == Scan::Unchanged && both(it))
+        .until_evidence(Depth::Full, "unchanged", |it| it.scan == Scan::Unchanged && both(it))
         .await;
-    assert_eq!(session.process.probe(true).await, evidence, "a full look may rest on it too");
+    assert_eq!(
+        session.process.probe(Depth::Full).await,
+        evidence,
+        "a full look may rest on it too"
+    );
 
     // Something of it runs: the answer is a new one, and the true one.
     session.process.signal_foreground("SIGSTOP").unwrap();
     let stopped = session
-        .until_evidence(true, "the shell has the terminal", |it| {
+        .until_evidence(Depth::Full, "the shell has the terminal", |it| {
             it.foreground == Some(session_leader(it))
         })
         .await;
@@ -296,7 +305,7 @@ async fn a_changed_wait_is_seen_through_the_gate() {
     let read = Wait::TerminalRead { fd: 0 };
     let end = Instant::now() + support::GUARD;
     loop {
-        let evidence = session.process.probe(false).await;
+        let evidence = session.process.probe(Depth::Full).await;
         // The reader test and the decoded wait never disagree in silence.
         if evidence.scan == Scan::Unchanged {
             assert_eq!(evidence.blocked_reader, Some(false), "{evidence:?}");
@@ -316,7 +325,7 @@ async fn a_group_whose_parents_are_gone_is_found() {
     let mut session = Session::start(sh(script)).await;
     let read = Wait::TerminalRead { fd: 0 };
     session
-        .until_evidence(true, "the adopted reader", |it| {
+        .until_evidence(Depth::Full, "the adopted reader", |it| {
             waits(it, "cat", &read) && waits(it, "sleep", &Wait::Sleeping)
         })
         .await;
@@ -329,7 +338,7 @@ async fn a_blind_host_still_sees_the_terminal() {
     let mut output = Vec::new();
     guarded("cat reads", async {
         loop {
-            let evidence = process.probe(true).await;
+            let evidence = process.probe(Depth::Full).await;
             assert_eq!((evidence.scan, evidence.processes.len()), (Scan::Blind, 0));
             if evidence.blocked_reader == Some(true) {
                 assert_eq!(evidence.modes, Some(LINE));
@@ -348,7 +357,7 @@ async fn after_the_end_nothing_is_made_up() {
     let mut session = Session::start(bash()).await;
     session.type_line("exit");
     session.until_exit().await;
-    let evidence = session.process.probe(true).await;
+    let evidence = session.process.probe(Depth::Full).await;
     assert_eq!(evidence.foreground, None);
     assert_eq!(evidence.unread_input, None);
     assert_eq!(evidence.blocked_reader, None);

@@ -286,7 +286,7 @@ fn kernel_file_system(dev: u64) -> u64 {
 
 /// An `int` argument; the upper half of the register may hold anything.
 fn int(arg: u64) -> i32 {
-    (arg as u32).cast_signed()
+    u32::try_from(arg & 0xffff_ffff).unwrap_or_default().cast_signed()
 }
 
 /// A timeout of milliseconds; none when negative.

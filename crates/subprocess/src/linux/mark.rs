@@ -26,12 +26,11 @@ pub(crate) struct Mark(u64);
 impl Mark {
     /// A new random mark.
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
-        let host = match HOST.get() {
-            Some(host) => *host,
-            None => {
-                let drawn = getrandom::u32()?;
-                *HOST.get_or_init(|| drawn)
-            }
+        let host = if let Some(host) = HOST.get() {
+            *host
+        } else {
+            let drawn = getrandom::u32()?;
+            *HOST.get_or_init(|| drawn)
         };
         // The top bits keep the limit far above any real one and below "unlimited".
         Ok(Self(1 << 62 | u64::from(host) >> 2 << 32 | u64::from(getrandom::u32()?)))

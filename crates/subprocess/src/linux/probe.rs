@@ -20,7 +20,7 @@ use super::{
     pty::{Pty, TerminalIdentity},
     tree,
 };
-use crate::evidence::{Evidence, ProcessFacts, Scan, ThreadFacts, Wait};
+use crate::evidence::{Depth, Evidence, ProcessFacts, Scan, ThreadFacts, Wait};
 
 /// More threads than this are not kept watch of.
 const MAX_GATED: usize = 128;
@@ -73,13 +73,18 @@ impl Prober {
         pty: &Pty,
         proc: Option<&Proc>,
         unwritten: usize,
-        full: bool,
+        depth: Depth,
     ) -> Evidence {
         let unread_input = pty.unread_input();
         let foreground = pty.foreground();
         let blocked_reader = if self.reader_test { pty.blocked_reader() } else { None };
+        let taken = unwritten == 0 && unread_input != Some(true);
         let (scan, processes) = match (proc, foreground) {
-            (Some(proc), Some(group)) => self.look(proc, group, blocked_reader, full),
+            (Some(_), _) if depth == Depth::Fast && !taken => (Scan::Fast, Vec::new()),
+            (Some(proc), Some(group)) if depth == Depth::Fast => {
+                (Scan::Fast, self.fast(proc, group).into_iter().collect())
+            }
+            (Some(proc), Some(group)) => self.full(proc, group, blocked_reader),
             (Some(_), None) => (Scan::Full, Vec::new()),
             (None, _) => (Scan::Blind, Vec::new()),
         };
@@ -95,16 +100,12 @@ impl Prober {
         }
     }
 
-    fn look(
+    fn full(
         &mut self,
         proc: &Proc,
         group: i32,
         blocked_reader: Option<bool>,
-        full: bool,
     ) -> (Scan, Vec<ProcessFacts>) {
-        if !full && let Some(process) = self.fast(proc, group) {
-            return (Scan::Fast, vec![process]);
-        }
         let old = self.gate.take().filter(|it| it.stands(group, blocked_reader));
         if let Some(gate) = old.as_ref().filter(|it| it.confirmed) {
             let processes = gate.processes.clone();

@@ -38,7 +38,7 @@ use super::{
     sys, teardown,
 };
 use crate::{
-    evidence::{Evidence, Modes},
+    evidence::{Depth, Evidence, Modes},
     host::{
         Event, ExitStatus, SignalError, SpawnError, TerminalProcess, TerminalSize, TerminalSpec,
         TerminateError,
@@ -410,8 +410,8 @@ impl TerminalProcess for LocalProcess {
         self.pty.modes()
     }
 
-    async fn probe(&mut self, full: bool) -> Evidence {
-        self.prober.probe(&self.pty, self.proc.as_deref(), self.input.len(), full)
+    async fn probe(&mut self, depth: Depth) -> Evidence {
+        self.prober.probe(&self.pty, self.proc.as_deref(), self.input.len(), depth)
     }
 
     fn foreground(&self) -> Option<i32> {

@@ -86,55 +86,99 @@ pub(crate) async fn terminate(
     };
 
     let ends = Ends { leader: &process.leader, master: process.pty.master() };
-    let deadline = Instant::now() + grace;
-    let mut asked = HashSet::new();
-    let mut targets = look(&proc, signs, find_in_tree).await;
-    while !targets.is_empty() && (asked.is_empty() || Instant::now() < deadline) {
-        for target in &targets {
-            if asked.insert((target.stat.pid, target.stat.start)) {
-                ask(ends, target);
-            }
-        }
-        // No new look before these are gone: what they start now is part of their own ending.
-        let mut pause = ASK_AGAIN;
-        while !wait(ends, &targets, deadline.min(Instant::now() + pause), &mut kept).await
-            && Instant::now() < deadline
-        {
-            hang_up(ends);
-            pause *= 4;
-        }
-        targets = look(&proc, signs, find_everywhere).await;
-    }
-
-    let deadline = Instant::now() + KILL_BOUND;
-    let mut tried = false;
-    while !targets.is_empty() && (!tried || Instant::now() < deadline) {
-        for target in &mut targets {
-            target.refused = send(ends, target, Signal::KILL).err();
-        }
-        tried = true;
-        targets.retain(|it| it.refused.is_none());
-        wait(ends, &targets, deadline, &mut kept).await;
-        let killed = !targets.is_empty();
-        targets = look(&proc, signs, find_everywhere).await;
-        if !killed {
-            break;
-        }
-    }
-    for target in &mut targets {
-        target.refused = send(ends, target, Signal::KILL).err();
-    }
-
-    if let Err(error) = tokio::task::spawn_blocking(reaper::sweep).await {
-        tracing::error!(%error, "orphans were not collected");
-    }
+    let mut closing = Closing { ends, proc, signs, seen: HashSet::new() };
+    closing.ask_all(Instant::now() + grace, &mut kept).await;
+    let survivors = closing.kill_all(&mut kept).await;
+    closing.collect_orphans().await;
     kept.read(ends);
     process.note_exit();
-    if targets.is_empty() {
+    if survivors.is_empty() {
         process.leader.collect();
         return Ok(());
     }
-    Err(TerminateError { survivors: targets.iter().map(survivor).collect() })
+    Err(TerminateError { survivors })
+}
+
+/// One attempt to end a session.
+struct Closing<'a> {
+    ends: Ends<'a>,
+    proc: Arc<Proc>,
+    signs: Signs,
+    /// Every process that was found, by number and start time.
+    seen: HashSet<(i32, u64)>,
+}
+
+impl Closing<'_> {
+    /// Asks every process to end, and those that appear when the first are gone, until the
+    /// deadline.
+    async fn ask_all(&mut self, deadline: Instant, kept: &mut Kept<'_>) {
+        let mut targets = self.look(find_in_tree).await;
+        loop {
+            for target in &targets {
+                if self.seen.insert((target.stat.pid, target.stat.start)) {
+                    ask(self.ends, target);
+                }
+            }
+            // No new look before these are gone: what they start now is part of their own ending.
+            let mut pause = ASK_AGAIN;
+            while !wait(self.ends, &targets, deadline.min(Instant::now() + pause), kept).await
+                && Instant::now() < deadline
+            {
+                hang_up(self.ends);
+                pause *= 4;
+            }
+            if targets.is_empty() || Instant::now() >= deadline {
+                return;
+            }
+            targets = self.look(find_everywhere).await;
+        }
+    }
+
+    /// Kills what is left until nothing is, or nothing more can be done; what survives.
+    async fn kill_all(&mut self, kept: &mut Kept<'_>) -> Vec<Survivor> {
+        let deadline = Instant::now() + KILL_BOUND;
+        loop {
+            let mut targets = self.look(find_everywhere).await;
+            for target in &mut targets {
+                self.seen.insert((target.stat.pid, target.stat.start));
+                target.refused = send(self.ends, target, Signal::KILL).err();
+            }
+            let (refused, killed): (Vec<_>, Vec<_>) =
+                targets.into_iter().partition(|it| it.refused.is_some());
+            if killed.is_empty() || Instant::now() >= deadline {
+                return refused.iter().chain(&killed).map(survivor).collect();
+            }
+            wait(self.ends, &killed, deadline, kept).await;
+        }
+    }
+
+    /// Looks for the session's processes on a thread that may block, and opens their pidfds.
+    async fn look(&self, find: fn(&Proc, Signs) -> Vec<Stat>) -> Vec<Target> {
+        let (proc, signs) = (Arc::clone(&self.proc), self.signs);
+        match tokio::task::spawn_blocking(move || look(&proc, signs, find)).await {
+            Ok(targets) => targets,
+            // The runtime is going down: then this thread may block as well.
+            Err(_) => look(&self.proc, signs, find),
+        }
+    }
+
+    /// Collects what was given to the host and is dead by now.
+    async fn collect_orphans(self) {
+        let Self { proc, seen, signs, .. } = self;
+        let collected = tokio::task::spawn_blocking(move || {
+            reaper::sweep();
+            // One that changed the limit it was marked by is known all the same.
+            for (pid, start) in seen {
+                let same = |it: Stat| it.is_dead() && it.start == start;
+                if pid != signs.leader && proc.stat(pid).is_some_and(same) {
+                    reaper::collect(pid);
+                }
+            }
+        });
+        if let Err(error) = collected.await {
+            tracing::debug!(%error, "orphans were not collected");
+        }
+    }
 }
 
 /// Without a process table: the leader and what is in the foreground.
@@ -210,28 +254,15 @@ impl Signs {
     }
 }
 
-/// Looks for the session's processes on a thread that may block, and opens their pidfds.
-async fn look(proc: &Arc<Proc>, signs: Signs, find: fn(&Proc, Signs) -> Vec<Stat>) -> Vec<Target> {
-    let table = Arc::clone(proc);
-    let found = tokio::task::spawn_blocking(move || {
-        find(&table, signs)
-            .into_iter()
-            .enumerate()
-            .map(|(index, stat)| {
-                let wanted = stat.pid != signs.leader && index < MAX_WATCHED;
-                let pidfd = wanted.then(|| open(&table, &stat)).flatten();
-                let pidfd = pidfd.and_then(|it| sys::watch(it, Interest::READABLE).ok());
-                Target { stat, pidfd, refused: None }
-            })
-            .collect()
+/// Finds the session's processes and opens their pidfds. Needs a tokio runtime.
+fn look(proc: &Proc, signs: Signs, find: fn(&Proc, Signs) -> Vec<Stat>) -> Vec<Target> {
+    let targets = find(proc, signs).into_iter().enumerate().map(|(index, stat)| {
+        let wanted = stat.pid != signs.leader && index < MAX_WATCHED;
+        let pidfd = wanted.then(|| open(proc, &stat)).flatten();
+        let pidfd = pidfd.and_then(|it| sys::watch(it, Interest::READABLE).ok());
+        Target { stat, pidfd, refused: None }
     });
-    match found.await {
-        Ok(targets) => targets,
-        Err(error) => {
-            tracing::error!(%error, "the process table was not searched");
-            Vec::new()
-        }
-    }
+    targets.collect()
 }
 
 /// A pidfd of exactly this process; none when it is gone or no descriptor is left.
@@ -245,15 +276,16 @@ fn find_in_tree(proc: &Proc, signs: Signs) -> Vec<Stat> {
     let orphans = tree::orphans(proc, true).into_iter().map(|it| it.pid);
     let roots: Vec<_> = std::iter::once(signs.leader).chain(orphans).collect();
     let found: Vec<_> = tree::walk(proc, roots).into_iter().map(|(stat, _)| stat).collect();
-    select(proc, signs, found)
+    select(proc, signs, &found)
 }
 
 /// The same from the whole process table, whatever the tree looks like.
 fn find_everywhere(proc: &Proc, signs: Signs) -> Vec<Stat> {
-    select(proc, signs, proc.processes().into_iter().filter_map(|pid| proc.stat(pid)).collect())
+    let all: Vec<_> = proc.processes().into_iter().filter_map(|pid| proc.stat(pid)).collect();
+    select(proc, signs, &all)
 }
 
-fn select(proc: &Proc, signs: Signs, all: Vec<Stat>) -> Vec<Stat> {
+fn select(proc: &Proc, signs: Signs, all: &[Stat]) -> Vec<Stat> {
     let own = getpid().as_raw_nonzero().get();
     let own_session = getsid(None).map_or(0, |it| it.as_raw_nonzero().get());
     let parents: HashMap<i32, i32> = all.iter().map(|it| (it.pid, it.parent)).collect();

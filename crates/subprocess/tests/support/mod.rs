@@ -10,7 +10,7 @@ use std::{
 };
 
 use subprocess::{
-    Event, Evidence, ExitStatus, LocalHost, ProcessFacts, SpawnError, TerminalHost as _,
+    Depth, Event, Evidence, ExitStatus, LocalHost, ProcessFacts, SpawnError, TerminalHost as _,
     TerminalProcess, TerminalSize, TerminalSpec, Wait,
 };
 
@@ -133,13 +133,13 @@ impl Session {
     /// Probes at every event, and every few milliseconds without one, until `accept` does.
     pub(crate) async fn until_evidence(
         &mut self,
-        full: bool,
+        depth: Depth,
         what: &str,
         accept: impl Fn(&Evidence) -> bool,
     ) -> Evidence {
         let end = Instant::now() + GUARD;
         loop {
-            let evidence = self.process.probe(full).await;
+            let evidence = self.process.probe(depth).await;
             if accept(&evidence) {
                 return evidence;
             }
@@ -178,10 +178,8 @@ pub(crate) fn assert_gone(pid: i32) {
 
 /// Living processes of a session, from the process table itself.
 pub(crate) fn members_of_session(sid: i32) -> Vec<i32> {
-    std::fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+    processes()
+        .into_iter()
         .filter(|pid| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             let rest = stat.rsplit_once(')').map_or("", |it| it.1);
@@ -205,10 +203,8 @@ pub(crate) fn open_descriptors() -> usize {
 /// Children of this process, dead ones included.
 pub(crate) fn children() -> Vec<i32> {
     let own = std::process::id().to_string();
-    std::fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+    processes()
+        .into_iter()
         .filter(|pid| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             let rest = stat.rsplit_once(')').map_or("", |it| it.1);
@@ -221,4 +217,14 @@ pub(crate) fn temp() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
     (directory, path)
+}
+
+/// Every process of the machine.
+pub(crate) fn processes() -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+pub(crate) fn count(bytes: &[u8], wanted: u8) -> usize {
+    bytes.split(|&it| it == wanted).count() - 1
 }
