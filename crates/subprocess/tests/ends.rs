@@ -1,4 +1,5 @@
 //! The end of a session: whatever was started from it is gone, nothing else is touched.
+#![cfg(target_os = "linux")]
 
 mod support;
 

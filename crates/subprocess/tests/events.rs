@@ -1,4 +1,5 @@
 //! Bytes in both directions, the exit, the end of output, the deadline.
+#![cfg(target_os = "linux")]
 
 mod support;
 

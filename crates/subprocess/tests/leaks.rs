@@ -1,6 +1,7 @@
 //! Nothing is left over: neither of sessions that were closed nor of those that never started.
 //!
 //! One test in a process of its own, because it counts what the whole process holds.
+#![cfg(target_os = "linux")]
 
 mod support;
 

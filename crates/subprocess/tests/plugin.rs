@@ -1,4 +1,5 @@
 //! The plugin row: it provides the service, and collects orphans while it runs.
+#![cfg(target_os = "linux")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Evidence about real programs.
+#![cfg(target_os = "linux")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! What a started program gets from the host, and what happens when it cannot be started.
+#![cfg(target_os = "linux")]
 
 mod support;
 

@@ -312,3 +312,56 @@ fn read_fully(pid: i32, address: u64, buffer: &mut [u8]) -> io::Result<()> {
     }
     Err(io::Error::from_raw_os_error(libc::EFAULT))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_what_a_thread_is_in() {
+        let read = b"0 0x3 0x7ffd0000 0x200 0x0 0x0 0x0 0x7ffcffff 0x7f0000\n";
+        let args = [3, 0x7ffd_0000, 0x200, 0, 0, 0];
+        for (text, call) in [
+            (&read[..], Some(Call::Of { number: 0, args })),
+            (b"running\n", Some(Call::Running)),
+            (b"-1 0x7ffcffff 0x7f0000\n", Some(Call::None)),
+            (b"0 0x3\n", None),
+            (b"0 3 4 5 6 7 8 9 10\n", None),
+            (b"", None),
+            (b"\xff", None),
+        ] {
+            assert_eq!(Call::parse(text), call, "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn parses_what_is_registered() {
+        let line = b"tfd:       21 events: 80000019 data:   15  pos:0 ino:1f sdev:1a";
+        let interest = Interest { fd: 21, events: 0x8000_0019, file: Some((0x1f, 0x1a)) };
+        assert_eq!(parse_registered(line), Some(interest));
+        // Kernels before 5.0 do not tell the file.
+        let line = b"tfd:        0 events:       19 data:                0";
+        assert_eq!(parse_registered(line), Some(Interest { fd: 0, events: 0x19, file: None }));
+        for line in [&b"pos:\t0"[..], b"flags:\t02", b"tfd: x events: 19", b"tfd: 1 data: 0", b""] {
+            assert_eq!(parse_registered(line), None);
+        }
+    }
+
+    #[test]
+    fn arguments_are_as_wide_as_the_calls_say() {
+        assert_eq!(int(0xffff_ffff_0000_0007), 7);
+        assert_eq!(int(0x0000_0000_ffff_ffff), -1);
+        assert_eq!(milliseconds(0xffff_ffff_ffff_ffff), None);
+        assert_eq!(milliseconds(0x0000_0001_0000_0064), Some(100));
+    }
+
+    #[test]
+    fn reads_times_from_memory() {
+        let pid = std::process::id().cast_signed();
+        let time = [2i64, 500_000_000];
+        let address = u64::try_from(time.as_ptr().addr()).unwrap();
+        assert_eq!(duration(pid, address, 1_000_000).unwrap(), Some(2500));
+        assert_eq!(duration(pid, 0, 1_000_000).unwrap(), None);
+        assert_eq!(duration(pid, 8, 1_000_000).unwrap_err().raw_os_error(), Some(libc::EFAULT));
+    }
+}
