@@ -57,7 +57,8 @@ impl Bare {
         loop {
             let count = self.reader.read(&mut self.buffer)?;
             anyhow::ensure!(count > 0, "the bare shell ended");
-            let read = self.buffer.get(..count).context("a read is never longer than its buffer")?;
+            let read =
+                self.buffer.get(..count).context("a read is never longer than its buffer")?;
             tail.extend_from_slice(read);
             // What is still to be typed back ends in a line end, a prompt does not; bash puts
             // nothing behind its prompt.

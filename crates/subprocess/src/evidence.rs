@@ -14,8 +14,8 @@ pub struct Evidence {
     pub unread_input: Option<bool>,
     /// Foreground process group of the terminal.
     pub foreground: Option<i32>,
-    /// Some thread is blocked inside `read(2)` on this terminal (zero-byte read). `None` where the
-    /// primitive failed its self-test.
+    /// Some thread is blocked inside `read(2)` on this terminal (zero-byte read). `None` for a
+    /// fast look, and where the primitive failed its self-test.
     pub blocked_reader: Option<bool>,
     /// Terminal modes, read after the threads.
     pub modes: Option<Modes>,

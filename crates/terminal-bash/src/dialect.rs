@@ -11,15 +11,14 @@ use std::fmt;
 pub struct Nonce(String);
 
 impl Nonce {
-    /// A fresh one, 128 bits from the system's generator.
+    /// A fresh one, 64 bits from the system's generator: every byte of a prompt costs the shell
+    /// time, and a forger has one guess at a prompt that is a moment old.
     pub fn random() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self::from_bytes(bytes))
+        Ok(Self::from_bits(getrandom::u64()?))
     }
 
-    fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(format!("{:032x}", u128::from_be_bytes(bytes)))
+    fn from_bits(bits: u64) -> Self {
+        Self(format!("{bits:016x}"))
     }
 
     /// The mark that `payload`, the text of an OSC 133 sequence after `133;`, carries; none for a
@@ -27,11 +26,9 @@ impl Nonce {
     pub fn read_mark(&self, payload: &str) -> Option<Mark> {
         let rest = payload.strip_suffix(self.0.as_str())?.strip_suffix(";dsh=")?;
         match rest.split_once(';').unwrap_or((rest, "")) {
-            ("A", "") => Some(Mark::PromptStart { continuation: false }),
-            ("A", "k=s") => Some(Mark::PromptStart { continuation: true }),
-            ("B", "") => Some(Mark::PromptEnd),
+            ("B", "k=s") => Some(Mark::Continuation),
+            ("B", status) => Some(Mark::Prompt { status: status.parse().ok() }),
             ("C", "") => Some(Mark::CommandStart),
-            ("D", status) => Some(Mark::CommandEnd { status: status.parse().ok() }),
             _ => None,
         }
     }
@@ -46,20 +43,15 @@ impl fmt::Debug for Nonce {
 /// What the shell tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// A prompt begins.
-    PromptStart {
-        /// It is the one that asks for the rest of an unfinished command.
-        continuation: bool,
-    },
-    /// The prompt was shown.
-    PromptEnd,
-    /// A command was read and is about to run.
-    CommandStart,
-    /// The status that stands in `$?` as a prompt is shown.
-    CommandEnd {
-        /// The status; none when the shell did not expand it.
+    /// The prompt for a new command was shown.
+    Prompt {
+        /// What stood in `$?`; none when the shell did not expand it.
         status: Option<i32>,
     },
+    /// The prompt for the rest of an unfinished command was shown.
+    Continuation,
+    /// A command was read and is about to run.
+    CommandStart,
 }
 
 /// Variables that install the hooks of bash: a `PROMPT_COMMAND` that replaces itself before the
@@ -73,16 +65,12 @@ pub enum Mark {
 ///   shell in it.
 pub fn bash_hooks(nonce: &Nonce) -> Vec<(String, String)> {
     let mark = |body: &str| format!("\\e]133;{body};dsh={}\\a", nonce.0);
-    let prompt = |before: &str, text: &str| {
-        format!("\\[{before}\\]{text}\\[{}\\]", mark("B"))
-    };
-    let ps0 = mark("C");
-    let ps1 = prompt(&(mark("D;$?") + &mark("A")), "dsh> ");
-    let ps2 = prompt(&mark("A;k=s"), "> ");
+    let prompt = |text: &str, body: &str| format!("{text}\\[{}\\]", mark(body));
+    let (ps0, ps1, ps2) = (mark("C"), prompt("dsh> ", "B;$?"), prompt("> ", "B;k=s"));
     let install = format!(
         "{{ __dsh_prompt() {{ PS0='{ps0}' PS1='{ps1}' PS2='{ps2}'; }}; \
          export -n PROMPT_COMMAND PS0 PS1 PS2; set +o histexpand; \
-         PROMPT_COMMAND='{{ __dsh_prompt; }} 2>/dev/null'; __dsh_prompt; }} 2>/dev/null"
+         PROMPT_COMMAND='{{ __dsh_prompt; }} 2>&-'; __dsh_prompt; }} 2>&-"
     );
     vec![("PROMPT_COMMAND".to_owned(), install)]
 }
@@ -93,16 +81,14 @@ mod tests {
 
     #[test]
     fn only_marks_with_the_nonce_count() {
-        let nonce = Nonce::from_bytes([7; 16]);
+        let nonce = Nonce::from_bits(7);
         let own = |body: &str| nonce.read_mark(&format!("{body};dsh={}", nonce.0));
-        assert_eq!(own("A"), Some(Mark::PromptStart { continuation: false }));
-        assert_eq!(own("A;k=s"), Some(Mark::PromptStart { continuation: true }));
-        assert_eq!(own("B"), Some(Mark::PromptEnd));
+        assert_eq!(own("B;130"), Some(Mark::Prompt { status: Some(130) }));
+        assert_eq!(own("B;$?"), Some(Mark::Prompt { status: None }));
+        assert_eq!(own("B;k=s"), Some(Mark::Continuation));
         assert_eq!(own("C"), Some(Mark::CommandStart));
-        assert_eq!(own("D;130"), Some(Mark::CommandEnd { status: Some(130) }));
-        assert_eq!(own("D;$?"), Some(Mark::CommandEnd { status: None }));
         assert_eq!(own("E"), None);
-        for forged in ["B", "D;0", "D;0;dsh=", "D;0;dsh=00000000000000000000000000000000"] {
+        for forged in ["B", "B;0", "B;0;dsh=", "B;0;dsh=0000000000000000", "D;0"] {
             assert_eq!(nonce.read_mark(forged), None, "{forged}");
         }
     }

@@ -25,7 +25,8 @@ pub fn environment(
     host: impl IntoIterator<Item = (String, String)>,
     session: SessionVariables<'_>,
 ) -> Vec<(String, String)> {
-    let mut env: Vec<(String, String)> = host.into_iter().filter(|(name, _)| passes(name)).collect();
+    let mut env: Vec<(String, String)> =
+        host.into_iter().filter(|(name, _)| passes(name)).collect();
     let mut set = |name: &str, value: &str| {
         env.retain(|(it, _)| it != name);
         env.push((name.to_owned(), value.to_owned()));
@@ -102,9 +103,13 @@ mod tests {
 
     #[test]
     fn ours_replace_the_hosts_and_a_locale_is_given_where_there_is_none() {
-        let env = names_and_values(&[("TERM", "xterm"), ("HISTFILE", "/home/me/.hist"), ("LANG", "")]);
+        let env =
+            names_and_values(&[("TERM", "xterm"), ("HISTFILE", "/home/me/.hist"), ("LANG", "")]);
         let value = |name: &str| {
-            env.iter().filter(|(it, _)| it == name).map(|(_, value)| value.as_str()).collect::<Vec<_>>()
+            env.iter()
+                .filter(|(it, _)| it == name)
+                .map(|(_, value)| value.as_str())
+                .collect::<Vec<_>>()
         };
         assert_eq!(value("TERM"), ["dumb"]);
         assert_eq!(value("HISTFILE"), [""]);

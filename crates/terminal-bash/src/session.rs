@@ -14,7 +14,7 @@ use std::{
 };
 
 use dsh_core::{Cancel, async_trait};
-use subprocess::{Event, ExitStatus, SignalError, TerminalProcess};
+use subprocess::{Depth, Event, ExitStatus, SignalError, TerminalProcess};
 use terminal::{
     InputReceipt, LastCommand, OutputDelta, ReadPage, ReadRequest, SendOperation, SendOutcome,
     SendRequest, SendState, SessionId, SessionStatus, Signal, SignalReceipt, StateKind,
@@ -317,6 +317,8 @@ impl Task {
     /// Handles events and requests until the session is closed, or nobody holds the mailbox.
     async fn serve(&mut self, mut requests: mpsc::UnboundedReceiver<Request>) {
         loop {
+            // A program that never pauses must not keep the others of this thread waiting.
+            tokio::task::consume_budget().await;
             let cancel = self.cancel_signal();
             tokio::select! {
                 request = requests.recv() => {
@@ -389,8 +391,10 @@ impl Task {
             Some(live) => match live.exchange.step(self.now()) {
                 Step::Wait(until) => Some(self.born + until),
                 Step::Settled(settled) => return Some(settled),
-                Step::Look { full } => return self.look(full).await,
-                Step::Drain => Some(Instant::now()),
+                Step::Look(depth) => {
+                    return if self.drain() { None } else { self.look(depth).await };
+                }
+                Step::LastLook => return self.look(Depth::Full).await,
             },
         };
         if self.output_ended && deadline.is_none() {
@@ -401,8 +405,8 @@ impl Task {
         self.take_output();
         let now = self.now();
         match event {
-            Event::Output | Event::Deadline => {}
-            Event::Activity | Event::Written => {
+            Event::Output | Event::Deadline | Event::Written => {}
+            Event::Activity => {
                 if let Some(live) = &mut self.live {
                     live.exchange.stirred(now);
                 }
@@ -423,18 +427,14 @@ impl Task {
         self.live.as_ref().filter(|_| ended).map(|live| live.exchange.exited())
     }
 
-    async fn look(&mut self, full: bool) -> Option<Settlement> {
-        let evidence = self.process.probe(full).await;
+    async fn look(&mut self, depth: Depth) -> Option<Settlement> {
+        let evidence = self.process.probe(depth).await;
         let now = self.now();
         let context = self.context(&evidence);
         let live = self.live.as_mut()?;
         match live.exchange.look(now, &evidence, &context, &mut self.judge) {
             Step::Settled(settled) => Some(settled),
-            Step::Drain => {
-                self.drain();
-                None
-            }
-            Step::Wait(_) | Step::Look { .. } => None,
+            Step::Wait(_) | Step::Look(_) | Step::LastLook => None,
         }
     }
 
@@ -682,10 +682,11 @@ impl Task {
 
     // ---- output ---------------------------------------------------------------------------
 
-    /// Reads what is there now.
-    fn drain(&mut self) {
-        self.process.drain(&mut self.output);
+    /// Reads what is there now; false if there was nothing.
+    fn drain(&mut self) -> bool {
+        let any = self.process.drain(&mut self.output);
         self.take_output();
+        any
     }
 
     /// Applies the bytes that were read.
@@ -694,15 +695,16 @@ impl Task {
             return;
         }
         let now = self.now();
+        let bytes = self.output.len();
         self.screen.feed(&self.output, &mut self.events);
         self.output.clear();
-        let mut prompted = false;
+        let mut marked = false;
         for event in self.events.drain(..) {
             match event {
                 ScreenEvent::Osc133 { payload, .. } => {
                     if let Some(mark) = self.nonce.read_mark(&payload) {
                         self.marks.mark(mark, now);
-                        prompted = true;
+                        marked = true;
                     }
                 }
                 ScreenEvent::BracketedPaste { .. } => self.editor_switches += 1,
@@ -710,9 +712,9 @@ impl Task {
             }
         }
         if let Some(live) = &mut self.live {
-            live.exchange.output(now);
-            if prompted && self.marks.prompt().is_some() {
-                live.exchange.stirred(now);
+            live.exchange.output(now, bytes, self.screen.cursor_column() > 0);
+            if marked && self.marks.prompt().is_none() {
+                live.exchange.command_started(now);
             }
             if let Some(shared) = &live.shared {
                 shared.announce_output();

@@ -283,14 +283,10 @@ impl Run {
                     self.now = moment;
                     self.exchange.step(self.now)
                 }
-                Step::Look { .. } => {
+                Step::Look(_) | Step::LastLook => {
                     self.looks += 1;
                     self.now += Duration::from_micros(20);
                     self.exchange.look(self.now, &see(self.now), context, &mut self.judge)
-                }
-                Step::Drain => {
-                    self.exchange.output(self.now);
-                    self.exchange.step(self.now)
                 }
                 Step::Settled(it) => return Some((it.reason, it.evidence, self.now)),
             };

@@ -77,7 +77,9 @@ impl Prober {
     ) -> Evidence {
         let unread_input = pty.unread_input();
         let foreground = pty.foreground();
-        let blocked_reader = if self.reader_test { pty.blocked_reader() } else { None };
+        // Held back from fast looks: taken many times in a row it would get in a reader's way.
+        let test = self.reader_test && depth == Depth::Full;
+        let blocked_reader = if test { pty.blocked_reader() } else { None };
         let taken = unwritten == 0 && unread_input != Some(true);
         let (scan, processes) = match (proc, foreground) {
             (Some(_), _) if depth == Depth::Fast && !taken => (Scan::Fast, Vec::new()),

@@ -61,8 +61,14 @@ pub(crate) struct LocalProcess {
     input: VecDeque<u8>,
     /// All input was taken, and nobody was told yet.
     taken: bool,
+    /// Watches for room for more, while input is queued. Not longer: a terminal has room again
+    /// whenever a program reads a byte, and each time would wake us.
+    room: Option<AsyncFd<OwnedFd>>,
     /// Watches reads of the terminal; none where the system has no instance left.
     reads: Option<AsyncFd<OwnedFd>>,
+    /// The watch is set. It is for one read: every one costs the reader and us a wake-up, and is
+    /// of use only while input waits for longer than a moment.
+    reads_watched: bool,
     deadline: Deadline,
     output: Output,
     /// The last event of output ended at its bound, so more is there.
@@ -109,7 +115,7 @@ impl LocalProcess {
         reader_test: bool,
     ) -> Result<Self, SpawnError> {
         let pty = Pty::open(spec.size)?;
-        let reads = watch_reads(&pty);
+        let reads = read_watch();
         let deadline = Deadline::new().map_err(at("create a timer"))?;
         let leader = spawn::start(spec, &pty)?;
         let prober = Prober::new(leader.pid, pty.identity(), reader_test);
@@ -120,7 +126,9 @@ impl LocalProcess {
             prober,
             input: VecDeque::new(),
             taken: false,
+            room: None,
             reads,
+            reads_watched: false,
             deadline,
             output: Output::Open,
             saturated: false,
@@ -156,6 +164,7 @@ impl LocalProcess {
             return Poll::Ready(event);
         }
         if self.poll_reads(cx).is_ready() {
+            self.reads_watched = false;
             // A reader made room; the terminal does not always say so.
             self.write_queued();
             return Poll::Ready(Event::Activity);
@@ -170,19 +179,28 @@ impl LocalProcess {
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>) {
+        self.write_queued();
         while !self.input.is_empty() {
-            let Poll::Ready(Ok(mut writable)) = self.pty.master().poll_write_ready(cx) else {
+            let Some(room) = self.room.take().or_else(|| self.pty.watch_room()) else {
+                // No descriptor is left for it: the next event is the next try.
                 return;
             };
-            // Not `try_io`: what is written is counted in `self`, which the guard does not borrow.
-            let fd = self.pty.master().get_ref();
-            match write_front(fd, &mut self.input) {
-                Ok(()) => self.taken = self.input.is_empty(),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => writable.clear_ready(),
-                Err(_) => return self.lose_input(),
+            let readiness = match room.poll_write_ready(cx) {
+                Poll::Ready(Ok(mut writable)) => {
+                    self.write_queued();
+                    if !self.input.is_empty() {
+                        writable.clear_ready();
+                    }
+                    Poll::Ready(())
+                }
+                Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
+            };
+            self.room = Some(room);
+            if readiness.is_pending() {
+                return;
             }
         }
+        self.room = None;
     }
 
     /// Writes what the terminal takes right now.
@@ -191,9 +209,22 @@ impl LocalProcess {
             match write_front(self.pty.master().get_ref(), &mut self.input) {
                 Ok(()) => self.taken = self.input.is_empty(),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return,
+                Err(Errno::AGAIN) => return self.watch_reads(),
                 Err(_) => return self.lose_input(),
             }
+        }
+    }
+
+    /// Makes the next read of the terminal an event.
+    fn watch_reads(&mut self) {
+        if self.reads_watched {
+            return;
+        }
+        if let Some(reads) = &self.reads
+            && let Some(name) = self.pty.name()
+        {
+            let once = inotify::WatchFlags::ACCESS | inotify::WatchFlags::ONESHOT;
+            self.reads_watched = inotify::add_watch(reads.get_ref(), name, once).is_ok();
         }
     }
 
@@ -313,11 +344,10 @@ pub(super) fn drain(fd: &OwnedFd, output: &mut Vec<u8>, bound: usize) -> Drained
     Drained::Bound
 }
 
-/// A watch on reads of the terminal; optional, so every failure is "no watch".
-fn watch_reads(pty: &Pty) -> Option<AsyncFd<OwnedFd>> {
+/// For watching reads of the terminal; optional, so every failure is "no watch".
+fn read_watch() -> Option<AsyncFd<OwnedFd>> {
     let watch =
         inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok()?;
-    inotify::add_watch(&watch, pty.name()?, inotify::WatchFlags::ACCESS).ok()?;
     sys::watch(watch, Interest::READABLE).ok()
 }
 
@@ -411,7 +441,12 @@ impl TerminalProcess for LocalProcess {
     }
 
     async fn probe(&mut self, depth: Depth) -> Evidence {
-        self.prober.probe(&self.pty, self.proc.as_deref(), self.input.len(), depth)
+        let evidence = self.prober.probe(&self.pty, self.proc.as_deref(), self.input.len(), depth);
+        let waits = depth == Depth::Full && evidence.unread_input == Some(true);
+        if waits || evidence.unwritten > 0 {
+            self.watch_reads();
+        }
+        evidence
     }
 
     fn foreground(&self) -> Option<i32> {

@@ -69,8 +69,7 @@ impl Pty {
             tty: kernel_device_number(stat.st_rdev),
         };
         let name = portable.tty_name();
-        let master = watch(master, Interest::READABLE | Interest::WRITABLE)
-            .map_err(at("watch the master"))?;
+        let master = watch(master, Interest::READABLE).map_err(at("watch the master"))?;
         Ok(Self { master, slave: Some(slave), identity, name, portable })
     }
 
@@ -81,6 +80,11 @@ impl Pty {
 
     pub(crate) fn master(&self) -> &AsyncFd<OwnedFd> {
         &self.master
+    }
+
+    /// Another watch on the master, for room for more input; none where no descriptor is left.
+    pub(crate) fn watch_room(&self) -> Option<AsyncFd<OwnedFd>> {
+        watch(self.master.get_ref().try_clone().ok()?, Interest::WRITABLE).ok()
     }
 
     pub(crate) fn identity(&self) -> TerminalIdentity {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use subprocess::{Evidence, Scan};
+use subprocess::{Depth, Evidence, Scan};
 use terminal::{Evidence as Strength, StateKind, WaitReason};
 
 use super::{
@@ -17,6 +17,12 @@ use super::{
 /// The shortest gap between two looks: a program that just wrote its prompt needs about that long
 /// to block.
 const FIRST_GAP: Duration = Duration::from_micros(40);
+/// Who answers sooner than this says so by output, which makes a look due.
+const ANSWER_GAP: Duration = Duration::from_micros(150);
+/// So soon after an event only those are looked at who are likely to wait.
+const FAST_LOOKS: Duration = Duration::from_micros(300);
+/// More output at once than this is a flood, not a prompt.
+const FLOOD: usize = 1_024;
 /// A quiet time is divided by this for the next gap, so a wait is found within a quarter of its age.
 const GAP_SHARE: u32 = 4;
 /// CPU use below this share of a core is none, for a program that only waits on the network.
@@ -51,13 +57,10 @@ pub struct InputFacts {
 pub enum Step {
     /// Nothing before this moment.
     Wait(Moment),
-    /// Take a look now; a full one where the flag is set.
-    Look {
-        /// Look at all threads of the foreground.
-        full: bool,
-    },
-    /// Read the output that is there, then look again.
-    Drain,
+    /// Read the output that is there; if there was none, take a look.
+    Look(Depth),
+    /// Take a look, whatever output there is: the time is over.
+    LastLook,
     /// It is over.
     Settled(Settlement),
 }
@@ -88,7 +91,10 @@ pub struct Exchange {
     /// Last event of any kind.
     last_event: Moment,
     next_look: Moment,
+    /// A soft verdict wants a full look.
     full: bool,
+    /// The last look was a full one.
+    looked_at_all: bool,
     settling: Option<Settling>,
     cpu: Option<(Moment, u64)>,
     working: bool,
@@ -113,8 +119,9 @@ impl Exchange {
             started: now,
             last_output: now,
             last_event: now,
-            next_look: now,
+            next_look: now + ANSWER_GAP,
             full: false,
+            looked_at_all: false,
             settling: None,
             cpu: None,
             working: false,
@@ -128,30 +135,40 @@ impl Exchange {
         self.input.unfinished
     }
 
-    /// Output came.
-    pub fn output(&mut self, now: Moment) {
+    /// So many bytes of output came, and left the cursor behind some text or at a line's start.
+    pub fn output(&mut self, now: Moment, bytes: usize, text_before_cursor: bool) {
         self.last_output = now;
         self.last_event = now;
         self.settling = None;
-        // A foreground that still writes is not worth a look: it is due once the output pauses.
-        self.next_look = now + FIRST_GAP;
+        // What may be a prompt is worth a look at once, anything else once the output pauses.
+        let prompt = bytes < FLOOD && text_before_cursor;
+        self.next_look = if prompt { now } else { now + FIRST_GAP };
+    }
+
+    /// The shell started a command: when it is done, the shell says so.
+    pub fn command_started(&mut self, now: Moment) {
+        self.next_look = now + ANSWER_GAP;
     }
 
     /// Something else happened that makes a look worth while: input was read or taken, a signal
-    /// was sent, the shell said that it prompts.
+    /// was sent.
     pub fn stirred(&mut self, now: Moment) {
         self.last_event = now;
-        self.next_look = now;
+        self.next_look = now + FIRST_GAP;
     }
 
     /// What to do now.
     pub fn step(&self, now: Moment) -> Step {
         let end = self.limits.timeout.map(|timeout| self.started + timeout);
         if end.is_some_and(|end| now >= end) {
+            if !self.looked_at_all {
+                return Step::LastLook;
+            }
             return Step::Settled(self.settle_unproven(WaitReason::Timeout));
         }
         if now >= self.next_look {
-            return Step::Look { full: self.full };
+            let soon = now.saturating_sub(self.last_event) < FAST_LOOKS;
+            return Step::Look(if soon && !self.full { Depth::Fast } else { Depth::Full });
         }
         Step::Wait(end.map_or(self.next_look, |end| end.min(self.next_look)))
     }
@@ -166,13 +183,14 @@ impl Exchange {
     ) -> Step {
         let judgement = judge.judge(evidence, context);
         self.output_complete = !evidence.unread_output;
+        self.looked_at_all = evidence.scan != Scan::Fast;
         self.measure_cpu(now, &judgement);
         let verdict = judgement.verdict.clone();
         self.last = Some(judgement);
         if evidence.unread_output && !matches!(verdict, Verdict::Unread) {
-            // Whatever waits now may have printed something that belongs to this exchange.
+            // Whatever waits now has printed something that belongs to this exchange.
             self.next_look = now;
-            return Step::Drain;
+            return self.step(now);
         }
         match verdict {
             Verdict::Ready { kind, evidence } => {

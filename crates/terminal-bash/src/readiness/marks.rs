@@ -23,12 +23,7 @@ enum Phase {
     /// No mark yet, or a command runs.
     #[default]
     Elsewhere,
-    Prompting {
-        continuation: bool,
-    },
-    Prompted {
-        continuation: bool,
-    },
+    Prompted(Prompt),
 }
 
 /// A command that the shell says has ended.
@@ -56,18 +51,14 @@ impl ShellMarks {
                 // one is the one that the next prompt tells of.
                 self.started = Some(now);
             }
-            Mark::CommandEnd { status } => self.status = status,
-            Mark::PromptStart { continuation } => self.phase = Phase::Prompting { continuation },
-            Mark::PromptEnd => {
-                if let Phase::Prompting { continuation } = self.phase {
-                    self.phase = Phase::Prompted { continuation };
-                    if !continuation {
-                        self.shown = true;
-                        if let Some(started) = self.started.take() {
-                            let duration = now.saturating_sub(started);
-                            self.finished = Some(Finished { status: self.status, duration });
-                        }
-                    }
+            Mark::Continuation => self.phase = Phase::Prompted(Prompt::Continuation),
+            Mark::Prompt { status } => {
+                self.phase = Phase::Prompted(Prompt::Primary);
+                self.status = status;
+                self.shown = true;
+                if let Some(started) = self.started.take() {
+                    let duration = now.saturating_sub(started);
+                    self.finished = Some(Finished { status, duration });
                 }
             }
         }
@@ -76,9 +67,8 @@ impl ShellMarks {
     /// The kind of prompt that was shown last, if no command has started since.
     pub fn prompt(&self) -> Option<Prompt> {
         match self.phase {
-            Phase::Prompted { continuation: false } => Some(Prompt::Primary),
-            Phase::Prompted { continuation: true } => Some(Prompt::Continuation),
-            Phase::Elsewhere | Phase::Prompting { .. } => None,
+            Phase::Prompted(prompt) => Some(prompt),
+            Phase::Elsewhere => None,
         }
     }
 
@@ -113,19 +103,15 @@ pub enum Prompt {
 mod tests {
     use super::*;
 
-    const A: Mark = Mark::PromptStart { continuation: false };
-    const A2: Mark = Mark::PromptStart { continuation: true };
-    const B: Mark = Mark::PromptEnd;
-    const C: Mark = Mark::CommandStart;
-    const fn d(status: i32) -> Mark {
-        Mark::CommandEnd { status: Some(status) }
+    const CONTINUATION: Mark = Mark::Continuation;
+    const COMMAND: Mark = Mark::CommandStart;
+    const fn prompt(status: i32) -> Mark {
+        Mark::Prompt { status: Some(status) }
     }
 
     fn after(marks: &[Mark]) -> ShellMarks {
         let mut shell = ShellMarks::default();
-        for mark in [d(0), A, B] {
-            shell.mark(mark, Duration::ZERO);
-        }
+        shell.mark(prompt(0), Duration::ZERO);
         shell.begin();
         for (millis, mark) in (0..).zip(marks) {
             shell.mark(*mark, Duration::from_millis(millis));
@@ -138,43 +124,38 @@ mod tests {
         let finished = |status, millis| {
             Some(Finished { status: Some(status), duration: Duration::from_millis(millis) })
         };
-        for (marks, prompt, expected) in [
-            (&[C, d(7), A, B][..], Some(Prompt::Primary), finished(7, 3)),
-            (&[C][..], None, None),
-            (&[C, d(7), A][..], None, None),
-            (&[A2, B][..], Some(Prompt::Continuation), None),
-            (&[A2, B, C, d(1), A, B][..], Some(Prompt::Primary), finished(1, 3)),
+        for (marks, shown, expected) in [
+            (&[COMMAND, prompt(7)][..], Some(Prompt::Primary), finished(7, 1)),
+            (&[COMMAND][..], None, None),
+            (&[CONTINUATION][..], Some(Prompt::Continuation), None),
+            (&[CONTINUATION, COMMAND, prompt(1)][..], Some(Prompt::Primary), finished(1, 1)),
             // An empty line, or an interrupt at the prompt.
-            (&[d(130), A, B][..], Some(Prompt::Primary), None),
+            (&[prompt(130)][..], Some(Prompt::Primary), None),
             // Of several commands the last.
-            (&[C, d(1), A, B, C, d(2), A, B][..], Some(Prompt::Primary), finished(2, 3)),
-            (&[C, C, d(2), A, B][..], Some(Prompt::Primary), finished(2, 3)),
-            // A prompt end without a start is no prompt.
-            (&[C, B][..], None, None),
+            (&[COMMAND, prompt(1), COMMAND, prompt(2)][..], Some(Prompt::Primary), finished(2, 1)),
+            (&[COMMAND, COMMAND, prompt(2)][..], Some(Prompt::Primary), finished(2, 1)),
         ] {
             let shell = after(marks);
-            assert_eq!((shell.prompt(), shell.finished()), (prompt, expected), "{marks:?}");
+            assert_eq!((shell.prompt(), shell.finished()), (shown, expected), "{marks:?}");
         }
     }
 
     #[test]
     fn a_command_of_an_earlier_exchange_is_not_this_ones() {
-        let mut shell = after(&[C, d(7), A, B]);
+        let mut shell = after(&[COMMAND, prompt(7)]);
         shell.begin();
         assert_eq!(shell.finished(), None);
         // One that began in an earlier exchange and ends in this one is.
-        let mut shell = after(&[C]);
+        let mut shell = after(&[COMMAND]);
         shell.begin();
-        for mark in [d(3), A, B] {
-            shell.mark(mark, Duration::from_millis(9));
-        }
+        shell.mark(prompt(3), Duration::from_millis(9));
         assert_eq!(shell.finished().and_then(|it| it.status), Some(3));
     }
 
     #[test]
     fn a_status_without_a_command_is_told_apart() {
-        assert_eq!(after(&[d(2), A, B]).status_without_command(), Some(2));
-        assert_eq!(after(&[C, d(2), A, B]).status_without_command(), None);
+        assert_eq!(after(&[prompt(2)]).status_without_command(), Some(2));
+        assert_eq!(after(&[COMMAND, prompt(2)]).status_without_command(), None);
         assert_eq!(after(&[]).status_without_command(), None);
     }
 }

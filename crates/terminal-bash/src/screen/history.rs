@@ -309,10 +309,17 @@ impl History {
         let Some(chunk) = after.checked_sub(1).and_then(|index| self.chunks.get(index)) else {
             return self.head;
         };
-        let Ok(skip) = usize::try_from(before - chunk.lines) else { return self.tail };
-        memchr::memchr_iter(b'\n', &chunk.bytes)
-            .nth(skip)
-            .map_or(self.tail, |at| chunk.start + at as u64 + 1)
+        let beyond = self.chunks.get(after).map_or(self.closed, |next| next.lines);
+        let ahead = before - chunk.lines;
+        let Some(behind) = beyond.checked_sub(number) else { return self.tail };
+        // From the nearer end: what is asked for most are the newest lines.
+        let mut newlines = memchr::memchr_iter(b'\n', &chunk.bytes);
+        let at = if behind < ahead {
+            newlines.nth_back(usize::try_from(behind).unwrap_or(usize::MAX))
+        } else {
+            newlines.nth(usize::try_from(ahead).unwrap_or(usize::MAX))
+        };
+        at.map_or(self.tail, |at| chunk.start + at as u64 + 1)
     }
 
     /// Number of the line that the byte at `at` belongs to (a newline belongs to the line it ends).

@@ -313,3 +313,14 @@ fn the_absolute_bound_ends_a_wait_and_the_next_send_goes_on() {
         assert_eq!(text, "after\ndsh> ");
     });
 }
+
+/// Tracing shows the commands of the session, not the hooks, and not the nonce.
+#[test]
+fn a_traced_shell_shows_only_its_own_commands() {
+    shell(async |shell| {
+        assert_prompt(&shell.send("set -x").await, Some(0));
+        assert_eq!(shell.run("echo hi", 0).await, "+ echo hi\nhi\n");
+        assert_eq!(shell.run("set +x", 0).await, "+ set +x\n");
+        assert_eq!(shell.run("echo err >&2", 0).await, "err\n", "what was closed is open again");
+    });
+}
