@@ -16,9 +16,9 @@ use std::{
 use dsh_core::{Cancel, async_trait};
 use subprocess::{Depth, Event, ExitStatus, SignalError, TerminalProcess};
 use terminal::{
-    InputReceipt, LastCommand, OutputDelta, ReadPage, ReadRequest, SendOperation, SendOutcome,
-    SendRequest, SendState, SessionId, SessionStatus, Signal, SignalReceipt, StateKind,
-    TerminalError, TerminalSession, WaitReason,
+    CloseRequest, DISPOSAL_GRACE, InputReceipt, LastCommand, OutputDelta, ReadPage, ReadRequest,
+    SendOperation, SendOutcome, SendRequest, SendState, SessionId, SessionStatus, Signal,
+    SignalReceipt, StateKind, TerminalError, TerminalSession, WaitReason,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -43,7 +43,7 @@ pub(crate) enum Request {
     Delta { exchange: u64, follower: Follower, reply: oneshot::Sender<Option<OutputDelta>> },
     Read { request: ReadRequest, reply: oneshot::Sender<ReadPage> },
     Signal { signal: Signal, reply: oneshot::Sender<Result<SignalReceipt, TerminalError>> },
-    Close { reply: oneshot::Sender<Result<(), TerminalError>> },
+    Close { grace: Option<Duration>, reply: oneshot::Sender<Result<(), TerminalError>> },
 }
 
 /// A session, for the registry.
@@ -152,8 +152,8 @@ impl TerminalSession for BashSession {
         self.ask(|reply| Request::Signal { signal, reply }).await?
     }
 
-    async fn close(&self, _reason: &str) -> Result<(), TerminalError> {
-        self.ask(|reply| Request::Close { reply }).await??;
+    async fn close(&self, request: CloseRequest) -> Result<(), TerminalError> {
+        self.ask(|reply| Request::Close { grace: request.grace, reply }).await??;
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task
             && let Err(error) = task.await
@@ -308,7 +308,7 @@ impl Task {
 
     /// Ends what a failed start left; the error says if that failed too.
     async fn undo(&mut self, error: TerminalError) -> TerminalError {
-        match self.end().await {
+        match self.end(Some(DISPOSAL_GRACE)).await {
             Ok(()) => error,
             Err(survivors) => TerminalError::CloseIncomplete(format!("{error}; and {survivors}")),
         }
@@ -323,7 +323,7 @@ impl Task {
             tokio::select! {
                 request = requests.recv() => {
                     let Some(request) = request else {
-                        if let Err(error) = self.end().await {
+                        if let Err(error) = self.end(None).await {
                             tracing::error!("abandoned session {}: {error}", self.id);
                         }
                         return;
@@ -365,8 +365,8 @@ impl Task {
             Request::Signal { signal, reply } => {
                 reply.send(self.signal(signal)).ok();
             }
-            Request::Close { reply } => {
-                let closed = self.close().await;
+            Request::Close { grace, reply } => {
+                let closed = self.close(grace).await;
                 let flow =
                     if closed.is_ok() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
                 reply.send(closed).ok();
@@ -411,11 +411,7 @@ impl Task {
                     live.exchange.stirred(now);
                 }
             }
-            Event::Exited(status) => {
-                let status = session_status(status);
-                self.exit = Some(status.clone());
-                self.status.send_replace(status);
-            }
+            Event::Exited(status) => self.exited(status),
             Event::OutputEnd => self.output_ended = true,
         }
         self.ended()
@@ -664,20 +660,40 @@ impl Task {
         Ok(SignalReceipt { target_pgid })
     }
 
-    async fn close(&mut self) -> Result<(), TerminalError> {
-        self.drain();
+    /// Ends the session, and a live send with it, whose outcome then has the shell's end.
+    async fn close(&mut self, grace: Option<Duration>) -> Result<(), TerminalError> {
+        let ended = self.end(grace).await;
         if let Some(settled) = self.live.as_ref().map(|live| live.exchange.exited()) {
             self.settle(&settled);
         }
-        self.end().await.map_err(TerminalError::CloseIncomplete)
+        ended.map_err(TerminalError::CloseIncomplete)
     }
 
-    /// Ends every process of the session.
-    async fn end(&mut self) -> Result<(), String> {
-        let grace = Duration::from_millis(self.config.dispose_grace_ms);
+    /// Ends every process of the session, within the configured grace or a shorter one.
+    async fn end(&mut self, longest: Option<Duration>) -> Result<(), String> {
+        let configured = Duration::from_millis(self.config.dispose_grace_ms);
+        let grace = longest.map_or(configured, |longest| longest.min(configured));
         let ended = self.process.terminate(grace, &mut self.output).await;
         self.take_output();
+        // What is left to be told: the exit, and the last of the output.
+        let now = Instant::now();
+        loop {
+            let event = self.process.next(Some(now), &mut self.output).await;
+            self.take_output();
+            match event {
+                Event::Exited(status) => self.exited(status),
+                Event::OutputEnd => self.output_ended = true,
+                Event::Deadline => break,
+                Event::Output | Event::Activity | Event::Written => {}
+            }
+        }
         ended.map_err(|error| error.to_string())
+    }
+
+    fn exited(&mut self, status: ExitStatus) {
+        let status = session_status(status);
+        self.exit = Some(status.clone());
+        self.status.send_replace(status);
     }
 
     // ---- output ---------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 //!   be called again after a failure, and settles a live send as `session_exit`;
 //! - nothing here fences anybody: that is the registry's.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use agents::Agent;
 use dsh_core::{Cancel, async_trait};
@@ -105,6 +105,26 @@ impl fmt::Display for Signal {
     }
 }
 
+/// Longest grace when not a caller but the end of an owner or of the host closes a session.
+pub const DISPOSAL_GRACE: Duration = Duration::from_millis(500);
+
+/// How to end a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CloseRequest {
+    /// Why, for the backend's diagnostics.
+    pub reason: String,
+    /// Longest time that processes may take to end by themselves; none where the backend's own
+    /// configuration decides.
+    pub grace: Option<Duration>,
+}
+
+impl CloseRequest {
+    /// By the end of an owner or of the host, with [`DISPOSAL_GRACE`].
+    pub fn at_once(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), grace: Some(DISPOSAL_GRACE) }
+    }
+}
+
 /// A signal that was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalReceipt {
@@ -163,7 +183,7 @@ pub trait TerminalSession: Send + Sync {
     async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError>;
 
     /// Ends the session; resolves when all of its processes are gone.
-    async fn close(&self, reason: &str) -> Result<(), TerminalError>;
+    async fn close(&self, request: CloseRequest) -> Result<(), TerminalError>;
 }
 
 /// One exchange that was started. Settles exactly once.

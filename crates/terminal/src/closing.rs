@@ -9,7 +9,7 @@ use std::{fmt, sync::Arc};
 use tokio::runtime::Handle;
 
 use crate::{
-    backend::SessionId,
+    backend::{CloseRequest, SessionId},
     error::TerminalError,
     table::{Selection, Table},
 };
@@ -51,10 +51,10 @@ pub(crate) async fn dispose(
 ) -> Result<(), DisposalFailed> {
     let runtime = Handle::current();
     let setups = table.shut(&which, &why);
-    let reason = why.to_string();
+    let request = CloseRequest::at_once(why.to_string());
     let mut closes = Vec::new();
     for session in table.open(&which) {
-        closes.push((session.id.clone(), session.close(&table, &reason, &runtime), None));
+        closes.push((session.id.clone(), session.close(&table, request.clone(), &runtime), None));
     }
     for ended in setups {
         ended.cancelled().await;
@@ -66,7 +66,11 @@ pub(crate) async fn dispose(
         match retained.session {
             Some(session) => {
                 let unreported = (!retained.reported).then_some(error);
-                closes.push((session_id, session.close(&table, &reason, &runtime), unreported));
+                closes.push((
+                    session_id,
+                    session.close(&table, request.clone(), &runtime),
+                    unreported,
+                ));
             }
             None => failures.push(CloseFailure { session_id, error, recovered: false }),
         }

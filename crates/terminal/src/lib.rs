@@ -18,8 +18,8 @@ mod session;
 mod table;
 
 pub use backend::{
-    OpenRequest, OutputDelta, OutputSubscription, ReadRequest, SendOperation, SendRequest,
-    SessionId, Signal, SignalReceipt, TerminalBackend, TerminalSession,
+    CloseRequest, DISPOSAL_GRACE, OpenRequest, OutputDelta, OutputSubscription, ReadRequest,
+    SendOperation, SendRequest, SessionId, Signal, SignalReceipt, TerminalBackend, TerminalSession,
 };
 pub use closing::{CloseFailure, DisposalFailed};
 pub use error::TerminalError;

@@ -12,7 +12,7 @@ use dsh_core::Cancel;
 use tokio::runtime::Handle;
 
 use crate::{
-    backend::{OpenRequest, TerminalSession},
+    backend::{CloseRequest, OpenRequest, TerminalSession},
     error::TerminalError,
     session::{Session, contain},
     table::{Admitted, Table},
@@ -42,7 +42,8 @@ impl Setup {
         let session = Session::new(number, id, self.name.clone(), self.kind.clone(), live);
         let session = Arc::new(session);
         let Err(lost) = self.table.publish(&session, &self.caller) else { return Ok(session) };
-        let close = session.close(&self.table, "rolled back", &Handle::current());
+        let close =
+            session.close(&self.table, CloseRequest::at_once("rolled back"), &Handle::current());
         if let Err(failure) = close.finished().await {
             self.table.retain(&session, failure);
         }
@@ -82,7 +83,7 @@ impl Drop for CallerGuard {
             self.table.abandon(self.number, &TerminalError::Cancelled { reason: reason.clone() });
         if let Some(session) = published {
             // The table joins it: the session stays its owner's activity until it is closed.
-            session.close(&self.table, &reason, &self.runtime);
+            session.close(&self.table, CloseRequest::at_once(reason), &self.runtime);
         }
     }
 }

@@ -17,8 +17,8 @@ use tokio::runtime::Handle;
 
 use crate::{
     backend::{
-        OpenRequest, ReadRequest, SendOperation, SendRequest, SessionId, Signal, SignalReceipt,
-        TerminalBackend,
+        CloseRequest, OpenRequest, ReadRequest, SendOperation, SendRequest, SessionId, Signal,
+        SignalReceipt, TerminalBackend,
     },
     closing::dispose,
     error::TerminalError,
@@ -280,7 +280,8 @@ impl TerminalRegistry {
         id: &str,
         reason: &str,
     ) -> Result<bool, TerminalError> {
-        let close = self.find(owner, id)?.close(&self.table, reason, &Handle::current());
+        let request = CloseRequest { reason: reason.to_owned(), grace: None };
+        let close = self.find(owner, id)?.close(&self.table, request, &Handle::current());
         let started = close.started;
         close.finished().await?;
         Ok(started)

@@ -18,7 +18,8 @@ use tokio::{runtime::Handle, sync::watch};
 
 use crate::{
     backend::{
-        ReadRequest, SendOperation, SendRequest, SessionId, Signal, SignalReceipt, TerminalSession,
+        CloseRequest, ReadRequest, SendOperation, SendRequest, SessionId, Signal, SignalReceipt,
+        TerminalSession,
     },
     error::TerminalError,
     outcome::{ReadPage, SessionStatus},
@@ -117,7 +118,7 @@ impl Session {
     pub(crate) fn close(
         self: &Arc<Self>,
         table: &Arc<Table>,
-        reason: &str,
+        request: CloseRequest,
         runtime: &Handle,
     ) -> Close {
         let mut closing = lock(&self.closing);
@@ -127,9 +128,9 @@ impl Session {
         let (sender, result) = watch::channel(None);
         *closing = Some(result.clone());
         drop(closing);
-        let (session, table, reason) = (Arc::clone(self), Arc::clone(table), reason.to_owned());
+        let (session, table) = (Arc::clone(self), Arc::clone(table));
         runtime.spawn(async move {
-            let close = async { session.live.close(&reason).await };
+            let close = async { session.live.close(request).await };
             let closed = contain("closing", &session.id, close).await;
             match &closed {
                 Ok(()) => table.remove(session.number),

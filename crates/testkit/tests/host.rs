@@ -20,7 +20,7 @@ async fn the_scripted_backend_is_a_plugin() {
     let agent = host.agent("a");
     let request = SpawnRequest { kind: "shell".to_owned(), ..SpawnRequest::default() };
     terminals.spawn(&agent, request, &Cancel::new()).await.unwrap();
-    assert_eq!(script.requests()[0].workspace_root, host.workspace());
+    assert_eq!(script.requests()[0].owner.workspace_root(), host.workspace());
     host.dispose().await.unwrap();
     assert_eq!(script.lines().last().map(String::as_str), Some("closed pty-1"));
 }

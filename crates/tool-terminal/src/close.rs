@@ -76,7 +76,7 @@ impl Tool for Close {
         json(&Closed { session_id: id, outcome }).map(ToolOutput::from)
     }
 
-    fn render(&self, value: &Value) -> String {
+    fn render(&self, _: &Value, value: &Value) -> String {
         typed(value, |Closed { session_id, outcome }: &Closed| {
             let text = match outcome {
                 Outcome::Closed => format!("closed terminal session {session_id}"),

@@ -53,7 +53,7 @@ impl Tool for List {
         json(&sessions).map(ToolOutput::from)
     }
 
-    fn render(&self, value: &Value) -> String {
+    fn render(&self, _: &Value, value: &Value) -> String {
         typed(value, |it: &Vec<ListedSession>| text::list(it, self.host.cap))
     }
 

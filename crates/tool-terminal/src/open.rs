@@ -76,7 +76,7 @@ impl Tool for Open {
         json(&OpenValue::new(spawned, self.host.cap)).map(ToolOutput::from)
     }
 
-    fn render(&self, value: &Value) -> String {
+    fn render(&self, _: &Value, value: &Value) -> String {
         typed(value, |it| text::open(it, self.host.cap))
     }
 

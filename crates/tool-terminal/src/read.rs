@@ -82,7 +82,7 @@ impl Tool for Read {
         json(&page).map(ToolOutput::from)
     }
 
-    fn render(&self, value: &Value) -> String {
+    fn render(&self, _: &Value, value: &Value) -> String {
         typed(value, |it| text::read(it, self.host.cap))
     }
 

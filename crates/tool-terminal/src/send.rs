@@ -120,7 +120,7 @@ impl Tool for Send {
         Ok(ToolOutput { value: value::json(&value)?, log_arguments })
     }
 
-    fn render(&self, value: &Value) -> String {
+    fn render(&self, _: &Value, value: &Value) -> String {
         typed(value, |it| text::send(it, self.host.cap))
     }
 

@@ -1,10 +1,5 @@
 //! `terminal_signal`: a signal to the foreground.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, PoisonError},
-};
-
 use dsh_core::async_trait;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -49,14 +44,9 @@ struct Delivered {
     target_pgid: i32,
 }
 
-/// Most deliveries remembered for their text.
-const MOST: usize = 64;
-
 pub(crate) struct Signal {
     host: Host,
     spec: ToolSpec,
-    /// The value does not name the signal and its text does: deliveries not yet put into words.
-    delivered: Mutex<VecDeque<(i32, terminal::Signal)>>,
 }
 
 impl Signal {
@@ -67,21 +57,7 @@ impl Signal {
             parameters: parameters_of::<Args>()?,
             output: schema::signal(),
         };
-        Ok(Self { host, spec, delivered: Mutex::default() })
-    }
-
-    fn remember(&self, group: i32, signal: terminal::Signal) {
-        let mut delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
-        if delivered.len() == MOST {
-            delivered.pop_front();
-        }
-        delivered.push_back((group, signal));
-    }
-
-    fn recall(&self, group: i32) -> Option<terminal::Signal> {
-        let mut delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = delivered.iter().position(|it| it.0 == group)?;
-        delivered.remove(at).map(|it| it.1)
+        Ok(Self { host, spec })
     }
 }
 
@@ -97,13 +73,13 @@ impl Tool for Signal {
         session_id(&id)?;
         let receipt = self.host.terminals.signal(owner, &id, signal).await.map_err(refused)?;
         let target_pgid = receipt.target_pgid;
-        self.remember(target_pgid, signal);
         json(&Delivered { delivered: true, target_pgid }).map(ToolOutput::from)
     }
 
-    fn render(&self, value: &Value) -> String {
+    fn render(&self, arguments: &Value, value: &Value) -> String {
         typed(value, |it: &Delivered| {
-            let signal = self.recall(it.target_pgid).map_or("the signal", terminal::Signal::name);
+            // The value names the group only.
+            let signal = arguments.get("signal").and_then(Value::as_str).unwrap_or("the signal");
             let text = format!("delivered {signal} to foreground process group {}", it.target_pgid);
             text::bound(Keep::Head, &text, self.host.cap)
         })

@@ -160,7 +160,7 @@ async fn execute(inner: &Inner, entry: &Entry, call: &ToolCall, validated: &Valu
     let outcome = AssertUnwindSafe(Box::pin(next.run(call.clone()))).catch_unwind().await;
     core.settle().await;
     let outcome = outcome.unwrap_or_else(|_| Err(panicked("a layer around the tool")));
-    let mut finished = normalise(entry, outcome);
+    let mut finished = normalise(entry, &call.arguments, outcome);
     for layer in inner.post.values() {
         let judging = AssertUnwindSafe(layer.post_execute(call, &finished.result)).catch_unwind();
         match judging.await {
@@ -171,14 +171,14 @@ async fn execute(inner: &Inner, entry: &Entry, call: &ToolCall, validated: &Valu
     finished
 }
 
-fn normalise(entry: &Entry, outcome: Outcome) -> Finished {
+fn normalise(entry: &Entry, arguments: &Value, outcome: Outcome) -> Finished {
     let output = match outcome {
         Ok(output) => output,
         Err(error) => return error.into(),
     };
     let log_arguments = output.log_arguments;
     let checked = entry.check_output(&output.value).and_then(|()| {
-        catch_unwind(AssertUnwindSafe(|| entry.tool.render(&output.value)))
+        catch_unwind(AssertUnwindSafe(|| entry.tool.render(arguments, &output.value)))
             .map_err(|_| panicked(&format!("tool `{}`", entry.name())))
     });
     match checked {

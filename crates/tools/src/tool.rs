@@ -34,7 +34,7 @@ pub trait Tool: Send + Sync {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolError>;
 
     /// The model text of a successful value. Pure.
-    fn render(&self, value: &Value) -> String;
+    fn render(&self, arguments: &Value, value: &Value) -> String;
 
     /// Last say over the content of **every** outcome, once: bounding belongs here.
     fn finalize_content(&self, _result: &ToolResult, content: Content) -> Content {

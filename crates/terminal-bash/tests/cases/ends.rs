@@ -129,6 +129,7 @@ fn closing_settles_the_live_send() {
         assert_eq!(closed, Ok(true));
         let outcome = outcome.unwrap();
         assert_eq!(outcome.wait_reason, WaitReason::SessionExit);
+        assert!(matches!(outcome.session_status, SessionStatus::Exited { .. }), "{outcome:#?}");
         assert!(outcome.viewport.contains("started\n"));
     });
 }

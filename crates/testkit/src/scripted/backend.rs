@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dsh_core::async_trait;
 use terminal::{
-    OpenRequest, ReadPage, ReadRequest, SendOperation, SendRequest, SessionStatus, Signal,
-    SignalReceipt, TerminalBackend, TerminalError, TerminalSession, WaitReason,
+    CloseRequest, OpenRequest, ReadPage, ReadRequest, SendOperation, SendRequest, SessionStatus,
+    Signal, SignalReceipt, TerminalBackend, TerminalError, TerminalSession, WaitReason,
 };
 
 use super::{
@@ -193,8 +193,8 @@ impl TerminalSession for ScriptedSession {
         Ok(SignalReceipt { target_pgid: PID.cast_signed() })
     }
 
-    async fn close(&self, reason: &str) -> Result<(), TerminalError> {
-        self.script.record(format!("close {}: {reason}", self.id));
+    async fn close(&self, request: CloseRequest) -> Result<(), TerminalError> {
+        self.script.record(format!("close {}: {}", self.id, request.reason));
         self.script.perform(Step::Close).await?;
         self.end(SessionStatus::Exited { exit_code: None, signal: Some("SIGHUP".to_owned()) });
         self.script.record(format!("closed {}", self.id));

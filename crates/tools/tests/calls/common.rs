@@ -92,7 +92,7 @@ impl Tool for Script {
         }
     }
 
-    fn render(&self, value: &Value) -> String {
+    fn render(&self, _: &Value, value: &Value) -> String {
         let text = value.as_str().unwrap();
         assert_ne!(text, "panic in render");
         text.to_owned()

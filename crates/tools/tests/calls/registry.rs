@@ -42,7 +42,7 @@ async fn bad_tools_are_refused_by_name() {
         async fn execute(&self, _: ToolCall) -> Result<tools::ToolOutput, tools::ToolError> {
             Ok(json!(null).into())
         }
-        fn render(&self, _: &serde_json::Value) -> String {
+        fn render(&self, _: &serde_json::Value, _: &serde_json::Value) -> String {
             String::new()
         }
     }
