@@ -89,6 +89,9 @@ pub trait TerminalProcess: Send {
     /// the group it went to.
     fn signal_foreground(&mut self, signal: &str) -> Result<i32, SignalError>;
 
+    /// How the session leader ended; none while it lives or nobody has noticed yet.
+    fn exit_status(&self) -> Option<ExitStatus>;
+
     /// The session leader's working directory; none when it cannot be read.
     fn cwd(&self) -> Option<PathBuf>;
 

@@ -675,17 +675,8 @@ impl Task {
         let grace = longest.map_or(configured, |longest| longest.min(configured));
         let ended = self.process.terminate(grace, &mut self.output).await;
         self.take_output();
-        // What is left to be told: the exit, and the last of the output.
-        let now = Instant::now();
-        loop {
-            let event = self.process.next(Some(now), &mut self.output).await;
-            self.take_output();
-            match event {
-                Event::Exited(status) => self.exited(status),
-                Event::OutputEnd => self.output_ended = true,
-                Event::Deadline => break,
-                Event::Output | Event::Activity | Event::Written => {}
-            }
+        if let Some(status) = self.process.exit_status() {
+            self.exited(status);
         }
         ended.map_err(|error| error.to_string())
     }

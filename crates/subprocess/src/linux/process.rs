@@ -449,6 +449,10 @@ impl TerminalProcess for LocalProcess {
         evidence
     }
 
+    fn exit_status(&self) -> Option<ExitStatus> {
+        self.exit.clone()
+    }
+
     fn foreground(&self) -> Option<i32> {
         self.pty.foreground()
     }
