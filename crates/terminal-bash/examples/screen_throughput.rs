@@ -40,6 +40,10 @@ fn streams() -> Vec<(&'static str, String)> {
              \x1b[0msrc/main.rs:{n}:9\x1b[K\r\n"
         );
     }
+    let mut progress = String::new();
+    for n in 0..400_000 {
+        let _ = write!(progress, "\r\x1b[Kprogress {}%", n % 101);
+    }
     vec![
         ("numbers", numbers),
         ("plain text", text),
@@ -47,7 +51,7 @@ fn streams() -> Vec<(&'static str, String)> {
         ("one endless line", "abcdefghijklmnopqrstuvwxyz0123456789".repeat(250_000)),
         ("latin text", "Äpfel, Öl und Übermut für größere Flöße\r\n".repeat(100_000)),
         ("wide text", "端末の画面に表示される文字列です\r\n".repeat(100_000)),
-        ("progress", (0..400_000).map(|n| format!("\r\x1b[Kprogress {}%", n % 101)).collect()),
+        ("progress", progress),
     ]
 }
 

@@ -1,7 +1,8 @@
 //! The shell backend: a controlled bash on a pseudo-terminal.
 //!
-//! Reading order: [`screen`] (bytes → text) → [`readiness`] (evidence → verdict) → [`session`] (one
-//! task owns terminal, screen and exchange) → [`backend`] (opening a session) → [`plugin`].
+//! Reading order: [`screen`] (bytes → text) → [`readiness`] (evidence → verdict) → `task` (the one
+//! owner of terminal, screen and exchange) → `session` (its mailbox) → [`backend`] (opening a
+//! session) → [`plugin`].
 //! `screen` and `readiness` are pure: no system call, no clock.
 
 pub mod backend;
@@ -9,11 +10,12 @@ pub mod config;
 pub mod dialect;
 pub mod environment;
 mod input;
-pub mod operation;
+mod operation;
 pub mod plugin;
 pub mod readiness;
 pub mod screen;
-pub mod session;
+mod session;
+mod task;
 
 pub use config::Config;
 pub use plugin::TerminalBashPlugin;

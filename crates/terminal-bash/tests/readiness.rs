@@ -30,7 +30,7 @@ fn process(pid: i32, command: &str, waits: &[Wait]) -> ProcessFacts {
         pid,
         parent: SHELL,
         command: command.to_owned(),
-        thread_count: u32::try_from(waits.len()).unwrap(),
+        thread_count: waits.len().try_into().unwrap_or(u32::MAX),
         cpu_ns: Some(0),
         threads,
     }
@@ -61,8 +61,8 @@ fn acted() -> Context {
     }
 }
 
-fn judge(evidence: &Evidence, context: &Context) -> Judgement {
-    Judge::new(SHELL).judge(evidence, context)
+fn judge(evidence: &Evidence, context: Context) -> Judgement {
+    Judge::new(SHELL).judge(evidence, &context)
 }
 
 fn ready(kind: StateKind, evidence: Strength) -> Verdict {
@@ -84,13 +84,13 @@ fn a_wait_for_nothing_but_the_terminal_is_exact() {
         (RAW, vec![select(&[], None), Wait::Other("futex")], exact(StateKind::Raw)),
     ] {
         let look = evidence(modes, vec![process(200, "cat", &waits)]);
-        assert_eq!(judge(&look, &Context::default()).verdict, expected, "{waits:?}");
+        assert_eq!(judge(&look, Context::default()).verdict, expected, "{waits:?}");
     }
 }
 
 #[test]
 fn what_is_not_exact_settles_or_proves_nothing() {
-    let settles = |look: &Evidence, context: &Context| match judge(look, context).verdict {
+    let settles = |look: &Evidence, context: Context| match judge(look, context).verdict {
         Verdict::Settling { window, evidence: Strength::Settled, .. } => {
             Some(u64::try_from(window.as_millis()).unwrap())
         }
@@ -109,8 +109,8 @@ fn what_is_not_exact_settles_or_proves_nothing() {
         (vec![select(&[Descriptor::PtyMaster], None)], None),
     ] {
         let look = evidence(RAW, vec![process(200, "app", &waits)]);
-        assert_eq!(settles(&look, &acted()), expected, "{waits:?}");
-        assert_eq!(settles(&look, &Context::default()), None, "not acted upon: {waits:?}");
+        assert_eq!(settles(&look, acted()), expected, "{waits:?}");
+        assert_eq!(settles(&look, Context::default()), None, "not acted upon: {waits:?}");
     }
 }
 
@@ -119,10 +119,10 @@ fn an_editor_that_opened_since_the_write_is_ready() {
     let look = evidence(RAW, vec![process(200, "python3", &[select(&[], Some(100))])]);
     let opened = ScreenFacts { bracketed_paste: true, editor_opened: true, ..acted().screen };
     let context = Context { screen: opened, ..acted() };
-    assert_eq!(judge(&look, &context).verdict, ready(StateKind::LineEditor, Strength::EditorMode));
+    assert_eq!(judge(&look, context).verdict, ready(StateKind::LineEditor, Strength::EditorMode));
     // Switched on before the write, it says nothing.
     let stale = ScreenFacts { editor_opened: false, ..opened };
-    let verdict = judge(&look, &Context { screen: stale, ..acted() }).verdict;
+    let verdict = judge(&look, Context { screen: stale, ..acted() }).verdict;
     assert!(matches!(verdict, Verdict::Settling { .. }), "{verdict:?}");
 }
 
@@ -147,11 +147,11 @@ fn the_shells_own_prompt_needs_its_mark_its_group_and_its_editor() {
         // A forged mark before a `read` of the shell.
         (COOKED, Some(Prompt::Primary), StateKind::Line),
     ] {
-        assert_eq!(judge(&shell(modes), &marked(prompt)).verdict, ready(kind, Strength::Exact));
+        assert_eq!(judge(&shell(modes), marked(prompt)).verdict, ready(kind, Strength::Exact));
     }
     let other = evidence(RAW, vec![process(200, "bash", &[select(&[], None)])]);
     assert_eq!(
-        judge(&other, &marked(Some(Prompt::Primary))).verdict,
+        judge(&other, marked(Some(Prompt::Primary))).verdict,
         ready(StateKind::Raw, Strength::Exact)
     );
 }
@@ -160,16 +160,16 @@ fn the_shells_own_prompt_needs_its_mark_its_group_and_its_editor() {
 fn nothing_is_ready_before_the_input_was_taken() {
     let waiting = evidence(COOKED, vec![process(200, "cat", &[READ])]);
     let unread = Evidence { unread_input: Some(true), ..waiting.clone() };
-    assert_eq!(judge(&unread, &acted()).verdict, Verdict::Unread);
+    assert_eq!(judge(&unread, acted()).verdict, Verdict::Unread);
     let unwritten = Evidence { unwritten: 1, ..waiting.clone() };
-    assert_eq!(judge(&unwritten, &acted()).verdict, Verdict::Unread);
+    assert_eq!(judge(&unwritten, acted()).verdict, Verdict::Unread);
     // Where the fence does not work, nobody knows.
     let unfenced = Evidence { unread_input: None, ..waiting.clone() };
-    assert_eq!(judge(&unfenced, &acted()).verdict, Verdict::Not { relay: false });
+    assert_eq!(judge(&unfenced, acted()).verdict, Verdict::Not { relay: false });
     let unfinished = Context { unfinished: true, ..acted() };
-    assert_eq!(judge(&waiting, &unfinished).verdict, Verdict::Unfinished);
+    assert_eq!(judge(&waiting, unfinished).verdict, Verdict::Unfinished);
     let raw = evidence(RAW, vec![process(200, "vim", &[READ])]);
-    assert_eq!(judge(&raw, &unfinished).verdict, ready(StateKind::Raw, Strength::Exact));
+    assert_eq!(judge(&raw, unfinished).verdict, ready(StateKind::Raw, Strength::Exact));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn what_the_foreground_does_instead() {
         (vec![("app", input(&[EventFd]))], None, false, "app"),
         (vec![("yes", Wait::Writing(Pipe))], Some(Busy::Running), true, "yes"),
     ] {
-        let it = judge(&evidence(COOKED, group(&members)), &acted());
+        let it = judge(&evidence(COOKED, group(&members)), acted());
         let command = it.foreground.map(|it| it.command);
         assert_eq!(
             (it.verdict, it.busy, it.visibly_busy, command.as_deref()),
@@ -226,7 +226,7 @@ fn a_blocked_reader_that_cannot_be_looked_at() {
         }
         Evidence { blocked_reader: Some(true), ..evidence(SILENT, group) }
     };
-    let verdict = judge(&password(false), &acted()).verdict;
+    let verdict = judge(&password(false), acted()).verdict;
     assert!(
         matches!(
             verdict,
@@ -234,11 +234,11 @@ fn a_blocked_reader_that_cannot_be_looked_at() {
         ),
         "{verdict:?}"
     );
-    assert_eq!(judge(&password(true), &acted()).verdict, Verdict::Not { relay: false });
+    assert_eq!(judge(&password(true), acted()).verdict, Verdict::Not { relay: false });
     // Nobody can be looked at.
     let blind =
         Evidence { scan: Scan::Blind, blocked_reader: Some(true), ..evidence(COOKED, Vec::new()) };
-    assert!(matches!(judge(&blind, &acted()).verdict, Verdict::Settling { .. }));
+    assert!(matches!(judge(&blind, acted()).verdict, Verdict::Settling { .. }));
 }
 
 // ---- the exchange over time ---------------------------------------------------------------
@@ -272,7 +272,7 @@ impl Run {
     fn until(
         &mut self,
         until: Duration,
-        context: &Context,
+        context: Context,
         mut see: impl FnMut(Duration) -> Evidence,
     ) -> Option<(WaitReason, Strength, Duration)> {
         let mut step = self.exchange.step(self.now);
@@ -286,7 +286,7 @@ impl Run {
                 Step::Look(_) | Step::LastLook => {
                     self.looks += 1;
                     self.now += Duration::from_micros(20);
-                    self.exchange.look(self.now, &see(self.now), context, &mut self.judge)
+                    self.exchange.look(self.now, &see(self.now), &context, &mut self.judge)
                 }
                 Step::Settled(it) => return Some((it.reason, it.evidence, self.now)),
             };
@@ -301,7 +301,7 @@ fn a_busy_program_is_never_idle_and_its_prompt_is_found_soon() {
     let sleep = evidence(COOKED, vec![process(200, "sleep", &[Wait::Sleeping])]);
     let prompt = evidence(COOKED, vec![process(200, "cat", &[READ])]);
     let see = |now| if now < millis(20_000) { sleep.clone() } else { prompt.clone() };
-    let (reason, strength, at) = run.until(millis(25_000), &acted(), see).unwrap();
+    let (reason, strength, at) = run.until(millis(25_000), acted(), see).unwrap();
     assert_eq!((reason, strength), (WaitReason::StdinRead, Strength::Exact));
     assert!(at <= millis(20_051), "{at:?}");
     assert!(run.looks < 500, "looks grow rare: {}", run.looks);
@@ -311,7 +311,7 @@ fn a_busy_program_is_never_idle_and_its_prompt_is_found_soon() {
 fn silence_makes_idle_only_who_is_not_seen_to_work() {
     let server = evidence(COOKED, vec![process(200, "httpd", &[input(&[Descriptor::Socket])])]);
     let mut run = Run::new(LIMITS, InputFacts::default());
-    let (reason, strength, at) = run.until(millis(9_000), &acted(), |_| server.clone()).unwrap();
+    let (reason, strength, at) = run.until(millis(9_000), acted(), |_| server.clone()).unwrap();
     assert_eq!((reason, strength), (WaitReason::InferredIdle, Strength::Silence));
     assert!(at >= millis(3_000) && at < millis(3_100), "{at:?}");
 
@@ -322,7 +322,7 @@ fn silence_makes_idle_only_who_is_not_seen_to_work() {
         busy
     };
     let mut run = Run::new(LIMITS, InputFacts::default());
-    let (reason, _, at) = run.until(millis(31_000), &acted(), working).unwrap();
+    let (reason, _, at) = run.until(millis(31_000), acted(), working).unwrap();
     assert_eq!((reason, at), (WaitReason::Timeout, millis(30_000)));
 }
 
@@ -335,7 +335,7 @@ fn output_puts_a_verdict_off_and_unread_output_is_read_first() {
         looks += 1;
         Evidence { unread_output: looks == 1, ..waiting.clone() }
     };
-    let (reason, ..) = run.until(millis(1_000), &acted(), see).unwrap();
+    let (reason, ..) = run.until(millis(1_000), acted(), see).unwrap();
     assert_eq!(reason, WaitReason::StdinRead);
     assert_eq!(looks, 2);
 }
@@ -344,7 +344,7 @@ fn output_puts_a_verdict_off_and_unread_output_is_read_first() {
 fn a_soft_verdict_needs_stillness() {
     let still = evidence(RAW, vec![process(200, "node", &[select(&[Descriptor::Socket], None)])]);
     let mut run = Run::new(LIMITS, InputFacts::default());
-    let (reason, strength, at) = run.until(millis(500), &acted(), |_| still.clone()).unwrap();
+    let (reason, strength, at) = run.until(millis(500), acted(), |_| still.clone()).unwrap();
     assert_eq!((reason, strength), (WaitReason::StdinRead, Strength::Settled));
     assert!(at >= millis(8) && at < millis(20), "{at:?}");
 
@@ -354,13 +354,13 @@ fn a_soft_verdict_needs_stillness() {
         it.processes[0].cpu_ns = Some(u64::try_from(now.as_nanos()).unwrap());
         it
     };
-    assert_eq!(Run::new(LIMITS, InputFacts::default()).until(millis(500), &acted(), works), None);
+    assert_eq!(Run::new(LIMITS, InputFacts::default()).until(millis(500), acted(), works), None);
     let mut pid = 200;
     let changes = |_| {
         pid += 1;
         evidence(RAW, vec![process(pid, "node", &[select(&[Descriptor::Socket], None)])])
     };
-    assert_eq!(Run::new(LIMITS, InputFacts::default()).until(millis(500), &acted(), changes), None);
+    assert_eq!(Run::new(LIMITS, InputFacts::default()).until(millis(500), acted(), changes), None);
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn an_unfinished_line_that_nobody_takes_is_not_called_consumed() {
     let waiting = evidence(COOKED, vec![process(200, "cat", &[READ])]);
     let mut run = Run::new(LIMITS, InputFacts { unfinished: true });
     let context = Context { unfinished: true, ..acted() };
-    let (reason, _, at) = run.until(millis(2_000), &context, |_| waiting.clone()).unwrap();
+    let (reason, _, at) = run.until(millis(2_000), context, |_| waiting.clone()).unwrap();
     assert_eq!(reason, WaitReason::InferredIdle);
     assert!(at >= millis(500) && at < millis(600), "{at:?}");
 }
@@ -378,5 +378,5 @@ fn without_a_bound_a_background_send_waits_for_the_busy_for_ever() {
     let limits = Limits { timeout: None, ..LIMITS };
     let sleep = evidence(COOKED, vec![process(200, "sleep", &[Wait::Sleeping])]);
     let mut run = Run::new(limits, InputFacts::default());
-    assert_eq!(run.until(Duration::from_secs(3_600), &acted(), |_| sleep.clone()), None);
+    assert_eq!(run.until(Duration::from_hours(1), acted(), |_| sleep.clone()), None);
 }

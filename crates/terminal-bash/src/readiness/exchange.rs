@@ -93,12 +93,19 @@ pub struct Exchange {
     next_look: Moment,
     /// A soft verdict wants a full look.
     full: bool,
-    /// The last look was a full one.
-    looked_at_all: bool,
     settling: Option<Settling>,
     cpu: Option<(Moment, u64)>,
     working: bool,
-    last: Option<Judgement>,
+    last: Option<Taken>,
+}
+
+/// A look that was taken.
+#[derive(Clone, Debug)]
+struct Taken {
+    judgement: Judgement,
+    /// Everybody in the foreground was looked at.
+    all: bool,
+    /// There was no output that had not been read.
     output_complete: bool,
 }
 
@@ -121,12 +128,10 @@ impl Exchange {
             last_event: now,
             next_look: now + ANSWER_GAP,
             full: false,
-            looked_at_all: false,
             settling: None,
             cpu: None,
             working: false,
             last: None,
-            output_complete: false,
         }
     }
 
@@ -161,7 +166,7 @@ impl Exchange {
     pub fn step(&self, now: Moment) -> Step {
         let end = self.limits.timeout.map(|timeout| self.started + timeout);
         if end.is_some_and(|end| now >= end) {
-            if !self.looked_at_all {
+            if !self.last.as_ref().is_some_and(|it| it.all) {
                 return Step::LastLook;
             }
             return Step::Settled(self.settle_unproven(WaitReason::Timeout));
@@ -182,11 +187,13 @@ impl Exchange {
         judge: &mut Judge,
     ) -> Step {
         let judgement = judge.judge(evidence, context);
-        self.output_complete = !evidence.unread_output;
-        self.looked_at_all = evidence.scan != Scan::Fast;
         self.measure_cpu(now, &judgement);
         let verdict = judgement.verdict.clone();
-        self.last = Some(judgement);
+        self.last = Some(Taken {
+            judgement,
+            all: evidence.scan != Scan::Fast,
+            output_complete: !evidence.unread_output,
+        });
         if evidence.unread_output && !matches!(verdict, Verdict::Unread) {
             // Whatever waits now has printed something that belongs to this exchange.
             self.next_look = now;
@@ -242,7 +249,7 @@ impl Exchange {
         waiter: Waiter,
         window: Duration,
     ) -> bool {
-        let cpu_ns = self.last.as_ref().and_then(|it| it.cpu_ns);
+        let cpu_ns = self.last.as_ref().and_then(|it| it.judgement.cpu_ns);
         if let Some(settling) = self.settling
             && (settling.waiter, settling.kind) == (waiter, kind)
         {
@@ -274,7 +281,7 @@ impl Exchange {
     }
 
     fn is_idle(&self, now: Moment) -> bool {
-        let Some(last) = &self.last else { return false };
+        let Some(Taken { judgement: last, .. }) = &self.last else { return false };
         if last.visibly_busy || self.working {
             return false;
         }
@@ -291,14 +298,14 @@ impl Exchange {
             reason,
             kind,
             evidence,
-            judgement: self.last.clone(),
-            output_complete: self.output_complete,
+            judgement: self.last.as_ref().map(|it| it.judgement.clone()),
+            output_complete: self.last.as_ref().is_some_and(|it| it.output_complete),
         }
     }
 
     /// The state of a foreground that was not seen to be ready.
     fn settle_unproven(&self, reason: WaitReason) -> Settlement {
-        let kind = match self.last.as_ref().map(|it| &it.verdict) {
+        let kind = match self.last.as_ref().map(|it| &it.judgement.verdict) {
             Some(Verdict::Not { relay: true }) => StateKind::Relay,
             Some(Verdict::Unfinished) => StateKind::Line,
             _ => StateKind::Running,

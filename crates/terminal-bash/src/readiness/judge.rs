@@ -37,6 +37,7 @@ const REMOTE: [&str; 11] = [
 ];
 
 /// What the screen tells at the moment of the look.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which a rule names")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScreenFacts {
     /// The alternate screen is shown.

@@ -1,4 +1,5 @@
 //! A session under test: a host of its own, one agent, one shell, and a leak check at the end.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -1,0 +1,412 @@
+//! The one owner of a session: process, screen, marks, and the exchange that runs.
+//!
+//! The task handles one thing at a time, so there is no lock and no order to get wrong: what a
+//! request sees is what all events before it left.
+
+mod send;
+
+use std::{
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use dsh_core::Cancel;
+use subprocess::{Depth, Event, ExitStatus, SignalError, TerminalProcess};
+use terminal::{
+    DISPOSAL_GRACE, ReadPage, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError,
+    WaitReason,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use self::send::Live;
+use crate::{
+    config::Config,
+    dialect::Nonce,
+    readiness::{InputFacts, Judge, Moment, Settlement, ShellMarks, Step},
+    screen::{Position, Screen, ScreenConfig, ScreenEvent},
+    session::Request,
+};
+
+/// The one owner of a session.
+pub(crate) struct Task {
+    id: SessionId,
+    process: Box<dyn TerminalProcess>,
+    screen: Screen,
+    marks: ShellMarks,
+    nonce: Nonce,
+    judge: Judge,
+    config: Arc<Config>,
+    status: watch::Sender<SessionStatus>,
+    born: Instant,
+    /// Where the text ends that was delivered last.
+    delivered: Position,
+    live: Option<Live>,
+    /// The shell has ended and its output has not.
+    exit: Option<SessionStatus>,
+    output_ended: bool,
+    /// Whether bracketed paste was switched on, and how often it was switched at all.
+    editor_switches: u64,
+    output: Vec<u8>,
+    events: Vec<ScreenEvent>,
+}
+
+impl Task {
+    pub(crate) fn new(
+        id: SessionId,
+        process: Box<dyn TerminalProcess>,
+        nonce: Nonce,
+        config: Arc<Config>,
+        status: watch::Sender<SessionStatus>,
+    ) -> Self {
+        let screen = Screen::new(ScreenConfig {
+            rows: config.rows.get(),
+            cols: config.cols.get(),
+            max_lines: usize::try_from(config.scrollback_lines).unwrap_or(usize::MAX),
+            max_bytes: usize::try_from(config.scrollback_max_bytes).unwrap_or(usize::MAX),
+        });
+        Self {
+            id,
+            judge: Judge::new(process.pid()),
+            process,
+            delivered: screen.end(),
+            screen,
+            marks: ShellMarks::default(),
+            nonce,
+            config,
+            status,
+            born: Instant::now(),
+            live: None,
+            exit: None,
+            output_ended: false,
+            editor_switches: 0,
+            output: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Starts the shell, then serves until the session is closed or nobody can close it any more.
+    pub(crate) async fn run(
+        mut self,
+        requests: mpsc::UnboundedReceiver<Request>,
+        cancel: Cancel,
+        ready: oneshot::Sender<Result<String, TerminalError>>,
+    ) {
+        match self.start(cancel).await {
+            // A caller that has gone meanwhile holds no mailbox either, so serving ends at once.
+            Ok(motd) => {
+                ready.send(Ok(motd)).ok();
+                self.serve(requests).await;
+            }
+            Err(error) => {
+                ready.send(Err(self.undo(error).await)).ok();
+            }
+        }
+    }
+
+    /// Waits until the shell reads its first command.
+    async fn start(&mut self, cancel: Cancel) -> Result<String, TerminalError> {
+        self.begin_exchange(None, String::new(), InputFacts::default(), false);
+        let settled = loop {
+            tokio::select! {
+                () = cancel.cancelled() => {
+                    let reason = cancel.reason().unwrap_or("cancelled").to_owned();
+                    return Err(TerminalError::Cancelled { reason });
+                }
+                settled = self.advance() => if let Some(settled) = settled { break settled },
+            }
+        };
+        self.live = None;
+        let slice = self.screen.since(&self.delivered, self.max_read());
+        let shown = slice.text;
+        let failed = |what: String| {
+            let shown = shown.trim();
+            let shown = if shown.is_empty() { "it printed nothing" } else { shown };
+            Err(TerminalError::ShellStartFailed(format!("{what}: {shown}")))
+        };
+        match settled.reason {
+            WaitReason::SessionExit => {
+                let how = describe_exit(self.exit.as_ref());
+                failed(format!(
+                    "`{}` {how} before its first prompt",
+                    self.config.shell_path.display()
+                ))
+            }
+            WaitReason::Timeout => failed(format!(
+                "`{}` showed no prompt within {} ms",
+                self.config.shell_path.display(),
+                self.config.timeout_ms
+            )),
+            WaitReason::StdinRead | WaitReason::InferredIdle => {
+                self.delivered = self.screen.end();
+                Ok(shown)
+            }
+        }
+    }
+
+    /// Ends what a failed start left; the error says if that failed too.
+    async fn undo(&mut self, error: TerminalError) -> TerminalError {
+        match self.end(Some(DISPOSAL_GRACE)).await {
+            Ok(()) => error,
+            Err(survivors) => TerminalError::CloseIncomplete(format!("{error}; and {survivors}")),
+        }
+    }
+
+    /// Handles events and requests until the session is closed, or nobody holds the mailbox.
+    async fn serve(&mut self, mut requests: mpsc::UnboundedReceiver<Request>) {
+        loop {
+            // A program that never pauses must not keep the others of this thread waiting.
+            tokio::task::consume_budget().await;
+            let cancel = self.cancel_signal();
+            tokio::select! {
+                request = requests.recv() => {
+                    let Some(request) = request else {
+                        if let Err(error) = self.end(None).await {
+                            tracing::error!("abandoned session {}: {error}", self.id);
+                        }
+                        return;
+                    };
+                    if self.handle(request).await.is_break() {
+                        return;
+                    }
+                }
+                () = cancelled(cancel) => self.cancel_live(),
+                settled = self.advance() => if let Some(settled) = settled {
+                    self.settle(&settled);
+                },
+            }
+        }
+    }
+
+    async fn handle(&mut self, request: Request) -> ControlFlow<()> {
+        // Whatever arrived while the mailbox was served first.
+        self.take_output();
+        match request {
+            Request::Send { request, shared } => self.send(&request, shared),
+            Request::Delta { exchange, follower, reply } => {
+                reply.send(self.delta(exchange, follower)).ok();
+            }
+            Request::Read { request, reply } => {
+                self.drain();
+                let page = self.screen.page(request.offset, request.count, self.max_read());
+                reply
+                    .send(ReadPage {
+                        text: page.text,
+                        total_lines: page.total_lines,
+                        line_begin: page.line_begin,
+                        line_end: page.line_end,
+                        truncated: page.truncated,
+                        first_line: Some(page.first_line),
+                    })
+                    .ok();
+            }
+            Request::Signal { signal, reply } => {
+                reply.send(self.signal(signal)).ok();
+            }
+            Request::Close { grace, reply } => {
+                let closed = self.close(grace).await;
+                let flow =
+                    if closed.is_ok() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+                reply.send(closed).ok();
+                return flow;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Waits for the next event and lets the exchange act on it. Cancel-safe: an event that was
+    /// taken is handled before the next await.
+    async fn advance(&mut self) -> Option<Settlement> {
+        if let Some(settled) = self.ended() {
+            return Some(settled);
+        }
+        let deadline = match &self.live {
+            // Of a shell that has ended only the rest of its output is waited for.
+            _ if self.exit.is_some() => None,
+            None => None,
+            Some(live) => match live.exchange.step(self.now()) {
+                Step::Wait(until) => Some(self.born + until),
+                Step::Settled(settled) => return Some(settled),
+                Step::Look(depth) => {
+                    return if self.drain() { None } else { self.look(depth).await };
+                }
+                Step::LastLook => return self.look(Depth::Full).await,
+            },
+        };
+        if self.output_ended && deadline.is_none() {
+            // Nothing will ever come; only the mailbox can end this.
+            return std::future::pending().await;
+        }
+        let event = self.process.next(deadline, &mut self.output).await;
+        self.take_output();
+        let now = self.now();
+        match event {
+            Event::Output | Event::Deadline | Event::Written => {}
+            Event::Activity => {
+                if let Some(live) = &mut self.live {
+                    live.exchange.stirred(now);
+                }
+            }
+            Event::Exited(status) => self.exited(status),
+            Event::OutputEnd => self.output_ended = true,
+        }
+        self.ended()
+    }
+
+    /// The settlement of a live exchange whose shell has ended.
+    fn ended(&self) -> Option<Settlement> {
+        let ended = self.exit.is_some() && self.output_ended;
+        self.live.as_ref().filter(|_| ended).map(|live| live.exchange.exited())
+    }
+
+    async fn look(&mut self, depth: Depth) -> Option<Settlement> {
+        let evidence = self.process.probe(depth).await;
+        let now = self.now();
+        let context = self.context(&evidence);
+        let live = self.live.as_mut()?;
+        match live.exchange.look(now, &evidence, &context, &mut self.judge) {
+            Step::Settled(settled) => Some(settled),
+            Step::Wait(_) | Step::Look(_) | Step::LastLook => None,
+        }
+    }
+
+    /// The live exchange's cancellation, as long as it was not acted upon.
+    fn cancel_signal(&self) -> Option<Cancel> {
+        let live = self.live.as_ref().filter(|live| !live.cancelled)?;
+        live.shared.as_ref().map(|shared| shared.cancel.clone())
+    }
+
+    /// Interrupts the foreground for real. The exchange goes on until it settles by itself, so no
+    /// later one can receive its bytes or its signal.
+    fn cancel_live(&mut self) {
+        self.process.discard_unwritten();
+        let now = self.now();
+        if let Some(live) = &mut self.live {
+            live.cancelled = true;
+            live.exchange.stirred(now);
+        }
+        match self.process.signal_foreground(Signal::Interrupt.name()) {
+            // Nobody is in front: then nobody has to be interrupted.
+            Ok(_) | Err(SignalError::NoForegroundGroup) => {}
+            Err(error) => tracing::warn!("cancelling a send: {error}"),
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) -> Result<SignalReceipt, TerminalError> {
+        if signal == Signal::Kill && self.process.foreground() == Some(self.process.pid()) {
+            return Err(TerminalError::ShellKillRefused);
+        }
+        let target_pgid =
+            self.process.signal_foreground(signal.name()).map_err(|error| match error {
+                SignalError::NoForegroundGroup => TerminalError::NoForegroundGroup,
+                failed @ SignalError::Failed { .. } => TerminalError::Backend(failed.to_string()),
+            })?;
+        let now = self.now();
+        if let Some(live) = &mut self.live {
+            live.exchange.stirred(now);
+        }
+        Ok(SignalReceipt { target_pgid })
+    }
+
+    /// Ends the session, and a live send with it, whose outcome then has the shell's end.
+    async fn close(&mut self, grace: Option<Duration>) -> Result<(), TerminalError> {
+        let ended = self.end(grace).await;
+        if let Some(settled) = self.live.as_ref().map(|live| live.exchange.exited()) {
+            self.settle(&settled);
+        }
+        ended.map_err(TerminalError::CloseIncomplete)
+    }
+
+    /// Ends every process of the session, within the configured grace or a shorter one.
+    async fn end(&mut self, longest: Option<Duration>) -> Result<(), String> {
+        let configured = Duration::from_millis(self.config.dispose_grace_ms);
+        let grace = longest.map_or(configured, |longest| longest.min(configured));
+        let ended = self.process.terminate(grace, &mut self.output).await;
+        self.take_output();
+        if let Some(status) = self.process.exit_status() {
+            self.exited(status);
+        }
+        ended.map_err(|error| error.to_string())
+    }
+
+    fn exited(&mut self, status: ExitStatus) {
+        let status = session_status(status);
+        self.exit = Some(status.clone());
+        self.status.send_replace(status);
+    }
+
+    /// Reads what is there now; false if there was nothing.
+    fn drain(&mut self) -> bool {
+        let any = self.process.drain(&mut self.output);
+        self.take_output();
+        any
+    }
+
+    /// Applies the bytes that were read.
+    fn take_output(&mut self) {
+        if self.output.is_empty() {
+            return;
+        }
+        let now = self.now();
+        let bytes = self.output.len();
+        self.screen.feed(&self.output, &mut self.events);
+        self.output.clear();
+        let mut marked = false;
+        for event in self.events.drain(..) {
+            match event {
+                ScreenEvent::Osc133 { payload, .. } => {
+                    if let Some(mark) = self.nonce.read_mark(&payload) {
+                        self.marks.mark(mark, now);
+                        marked = true;
+                    }
+                }
+                ScreenEvent::BracketedPaste { .. } => self.editor_switches += 1,
+                ScreenEvent::AlternateScreen { .. } | ScreenEvent::Query { .. } => {}
+            }
+        }
+        if let Some(live) = &mut self.live {
+            live.exchange.output(now, bytes, self.screen.cursor_column() > 0);
+            if marked && self.marks.prompt().is_none() {
+                live.exchange.command_started(now);
+            }
+            if let Some(shared) = &live.shared {
+                shared.announce_output();
+            }
+        }
+    }
+
+    fn now(&self) -> Moment {
+        self.born.elapsed()
+    }
+
+    fn max_read(&self) -> usize {
+        usize::try_from(self.config.max_read_bytes).unwrap_or(usize::MAX)
+    }
+}
+
+async fn cancelled(cancel: Option<Cancel>) {
+    match cancel {
+        Some(cancel) => cancel.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn session_status(status: ExitStatus) -> SessionStatus {
+    match status {
+        ExitStatus::Code(code) => SessionStatus::Exited { exit_code: Some(code), signal: None },
+        ExitStatus::Signal(name) => SessionStatus::Exited { exit_code: None, signal: Some(name) },
+        ExitStatus::Unknown => SessionStatus::Exited { exit_code: None, signal: None },
+    }
+}
+
+fn describe_exit(status: Option<&SessionStatus>) -> String {
+    match status {
+        Some(SessionStatus::Exited { exit_code: Some(code), .. }) => {
+            format!("exited with status {code}")
+        }
+        Some(SessionStatus::Exited { signal: Some(signal), .. }) => {
+            format!("was ended by {signal}")
+        }
+        _ => "ended".to_owned(),
+    }
+}

@@ -1,0 +1,233 @@
+//! One send in the task: what is typed, what is looked at, and what comes of it.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use terminal::{
+    InputReceipt, LastCommand, OutputDelta, SendOutcome, SendRequest, SendState, SessionStatus,
+    StateKind, TerminalError, WaitReason,
+};
+
+use super::Task;
+use crate::{
+    input,
+    operation::{Follower, Settled, Shared},
+    readiness::{
+        Exchange, InputFacts, Limits, Moment, ScreenFacts, Settlement, judge::Context,
+        marks::Finished,
+    },
+    screen::Position,
+};
+
+/// The exchange that runs.
+pub(super) struct Live {
+    pub(super) exchange: Exchange,
+    pub(super) shared: Option<Arc<Shared>>,
+    start: Position,
+    followers: BTreeMap<Follower, Position>,
+    before: Before,
+    text: String,
+    total: usize,
+    echoed: bool,
+    pub(super) cancelled: bool,
+}
+
+/// What the terminal looked like when the input was written.
+#[derive(Clone, Copy)]
+struct Before {
+    line_feeds: u64,
+    editor_switches: u64,
+    alternate: bool,
+    canonical: Option<bool>,
+    /// The shell itself was reading a command line.
+    shell_edits: bool,
+    /// An answer is only worth something if the program shows that it acted upon the input.
+    must_act: bool,
+}
+
+impl Task {
+    pub(super) fn context(&self, evidence: &subprocess::Evidence) -> Context {
+        let Some(live) = &self.live else { return Context::default() };
+        let before = &live.before;
+        let canonical = evidence.modes.map(|it| it.canonical);
+        let switched = self.editor_switches != before.editor_switches;
+        let bracketed_paste = self.screen.bracketed_paste();
+        Context {
+            screen: ScreenFacts {
+                alternate: self.screen.alternate(),
+                bracketed_paste,
+                editor_opened: bracketed_paste
+                    && switched
+                    && !input::is_echoed(&live.text, &self.screen.cursor_line()),
+                text_before_cursor: self.screen.cursor_column() > 0,
+                acted_upon: !before.must_act
+                    || switched
+                    || self.screen.line_feeds() != before.line_feeds
+                    || self.screen.alternate() != before.alternate
+                    || canonical != before.canonical,
+            },
+            prompt: self.marks.prompt(),
+            unfinished: live.exchange.unfinished(),
+        }
+    }
+
+    pub(super) fn send(&mut self, request: &SendRequest, shared: Arc<Shared>) {
+        self.drain();
+        if self.exit.is_some() {
+            let error = TerminalError::SessionExited { id: self.id.to_string() };
+            return shared.settle(Err(error), BTreeMap::new());
+        }
+        let modes = self.process.modes();
+        if modes.is_some_and(|it| it.canonical)
+            && let Some(error) = input::too_long_for_a_line(&request.text)
+        {
+            return shared.settle(Err(error), BTreeMap::new());
+        }
+        let bytes = input::bytes(&request.text, request.submit, self.marks.prompt().is_some());
+        let facts = InputFacts { unfinished: input::is_unfinished(&bytes) };
+        self.begin_exchange(Some(shared), request.text.clone(), facts, request.background);
+        if let Some(live) = &mut self.live {
+            live.total = bytes.len();
+            live.echoed = modes.is_none_or(|it| it.echo || !it.canonical);
+            live.before.must_act =
+                request.submit && !self.screen.alternate() && modes.is_some_and(|it| !it.canonical);
+        }
+        self.process.write(&bytes);
+    }
+
+    pub(super) fn begin_exchange(
+        &mut self,
+        shared: Option<Arc<Shared>>,
+        text: String,
+        input: InputFacts,
+        background: bool,
+    ) {
+        let now = self.now();
+        let limits = Limits {
+            longest_gap: Duration::from_millis(self.config.poll_interval_ms),
+            idle_silence: Duration::from_millis(self.config.idle_silence_ms),
+            handoff_grace: Duration::from_millis(self.config.handoff_grace_ms),
+            timeout: self.config.bound(background),
+        };
+        let before = Before {
+            line_feeds: self.screen.line_feeds(),
+            editor_switches: self.editor_switches,
+            alternate: self.screen.alternate(),
+            canonical: self.process.modes().map(|it| it.canonical),
+            shell_edits: self.marks.prompt().is_none() && self.screen.bracketed_paste(),
+            must_act: false,
+        };
+        self.marks.begin();
+        self.live = Some(Live {
+            exchange: Exchange::begin(now, limits, input),
+            shared,
+            start: self.delivered.clone(),
+            followers: BTreeMap::new(),
+            before,
+            text,
+            total: 0,
+            echoed: true,
+            cancelled: false,
+        });
+    }
+
+    pub(super) fn settle(&mut self, settled: &Settlement) {
+        let Some(live) = self.live.take() else { return };
+        let Some(shared) = &live.shared else { return };
+        let slice = self.screen.since(&live.start, self.max_read());
+        self.delivered = self.screen.end();
+        let unwritten = self.process.unwritten();
+        let outcome = SendOutcome {
+            viewport: slice.text,
+            wait_reason: settled.reason,
+            session_status: self.exit.clone().unwrap_or(SessionStatus::Running),
+            truncated: slice.truncated,
+            last_command: self.last_command(&live, settled),
+            state: Some(self.state(settled)),
+            input: Some(InputReceipt {
+                accepted: (live.total - unwritten.min(live.total)) as u64,
+                unread: (unwritten as u64) + self.process.unread_bytes().unwrap_or(0),
+            }),
+            repaired: Vec::new(),
+            echoed: live.echoed,
+        };
+        self.finish(&live, Ok(outcome));
+        debug_assert!(shared.is_settled(), "an exchange settles when it is taken");
+    }
+
+    /// Hands the outcome over, with what each follower has not taken.
+    fn finish(&mut self, live: &Live, outcome: Settled) {
+        let Some(shared) = &live.shared else { return };
+        let mut leftovers = BTreeMap::new();
+        for (&follower, position) in &live.followers {
+            let mut position = position.clone();
+            let slice = self.screen.delta(&mut position, self.max_read());
+            leftovers
+                .insert(follower, OutputDelta { text: slice.text, truncated: slice.truncated });
+        }
+        shared.settle(outcome, leftovers);
+    }
+
+    fn state(&self, settled: &Settlement) -> SendState {
+        let judgement = settled.judgement.as_ref();
+        let modes = self.process.modes();
+        let silent = modes.is_some_and(|it| it.canonical && !it.echo);
+        let running = matches!(settled.kind, StateKind::Running | StateKind::Relay);
+        SendState {
+            kind: settled.kind,
+            evidence: settled.evidence,
+            echo: settled.kind != StateKind::Password && (running || !silent),
+            alternate_screen: self.screen.alternate(),
+            foreground: judgement.and_then(|it| it.foreground.clone()),
+            busy: judgement.filter(|_| running).and_then(|it| it.busy),
+            output_complete: settled.output_complete,
+        }
+    }
+
+    /// The shell command that ended in this exchange: told by the shell's marks, or, where they
+    /// are gone, known only to have ended.
+    fn last_command(&mut self, live: &Live, settled: &Settlement) -> Option<LastCommand> {
+        let shell = self.process.pid();
+        let shell_waits = settled.reason == WaitReason::StdinRead
+            && settled
+                .judgement
+                .as_ref()
+                .and_then(|it| it.foreground.as_ref())
+                .is_some_and(|it| it.pid == shell);
+        let finished = if settled.kind == StateKind::Prompt {
+            self.marks.finished().or_else(|| self.syntax_error(live))
+        } else if shell_waits && settled.kind == StateKind::LineEditor {
+            let typed_a_command = live.before.shell_edits && !live.text.trim().is_empty();
+            self.marks.take_untold(self.now()).or_else(|| {
+                typed_a_command.then_some(Finished { status: None, duration: Moment::ZERO })
+            })
+        } else {
+            // A command that ended earlier in this exchange, while another one runs now.
+            self.marks.finished()
+        }?;
+        Some(LastCommand {
+            exit_code: finished.status,
+            duration_ms: u64::try_from(finished.duration.as_millis()).unwrap_or(u64::MAX),
+            cwd: self.process.cwd(),
+        })
+    }
+
+    /// bash runs nothing after a syntax error, and says so only by the status 2.
+    fn syntax_error(&self, live: &Live) -> Option<Finished> {
+        let text = live.text.trim();
+        let typed = !text.is_empty() && !text.starts_with('#') && !live.cancelled;
+        let interrupted = text.contains('\u{3}');
+        let status = self.marks.status_without_command().filter(|status| *status == 2)?;
+        (typed && !interrupted).then_some(Finished { status: Some(status), duration: Moment::ZERO })
+    }
+
+    pub(super) fn delta(&mut self, exchange: u64, follower: Follower) -> Option<OutputDelta> {
+        let max = self.max_read();
+        let live = self.live.as_mut()?;
+        if live.shared.as_ref()?.number != exchange {
+            return None;
+        }
+        let position = live.followers.entry(follower).or_insert_with(|| live.start.clone());
+        let slice = self.screen.delta(position, max);
+        Some(OutputDelta { text: slice.text, truncated: slice.truncated })
+    }
+}
