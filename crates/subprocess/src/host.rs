@@ -114,7 +114,8 @@ pub trait TerminalProcess: Send {
 pub enum Event {
     /// Output was appended.
     Output,
-    /// A program read from the terminal, or something else made a new look worth while.
+    /// A program read input that a full look had found unread or that waited for room, or
+    /// something else made a new look worth while.
     Activity,
     /// The last queued byte was taken by the terminal.
     Written,

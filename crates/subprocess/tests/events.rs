@@ -139,9 +139,12 @@ async fn a_short_write_is_told_once() {
 
 #[tokio::test]
 async fn a_read_of_the_terminal_is_activity() {
-    let mut session = Session::start(sh("stty -echo; echo READY; cat >/dev/null")).await;
+    let script = "stty -echo; echo READY; sleep .2; cat >/dev/null";
+    let mut session = Session::start(sh(script)).await;
     session.until("READY").await;
     session.process.write(b"line\r");
+    // Found unread, so that its reading is worth an event.
+    assert_eq!(session.process.probe(Depth::Full).await.unread_input, Some(true));
     while session.event().await != Event::Activity {}
     session.close().await;
 }

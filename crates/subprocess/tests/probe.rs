@@ -35,12 +35,14 @@ async fn a_shell_at_its_prompt() {
     let mut session = Session::shell().await;
     let pid = session.process.pid();
     let wait = multiplexed(Multiplexer::Select, 0);
-    for (depth, scan) in [(Depth::Fast, Scan::Fast), (Depth::Full, Scan::Full)] {
+    for (depth, scan, blocked_reader) in
+        [(Depth::Fast, Scan::Fast, None), (Depth::Full, Scan::Full, Some(false))]
+    {
         let evidence =
             session.until_evidence(depth, "at the prompt", |it| waits(it, "bash", &wait)).await;
         assert_eq!(evidence.foreground, Some(pid));
         assert_eq!(evidence.unread_input, Some(false));
-        assert_eq!(evidence.blocked_reader, Some(false));
+        assert_eq!(evidence.blocked_reader, blocked_reader);
         assert_eq!(evidence.modes, Some(SHELL));
         assert_eq!(evidence.scan, scan);
         let shell = &evidence.processes[0];

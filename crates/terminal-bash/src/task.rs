@@ -3,6 +3,7 @@
 //! The task handles one thing at a time, so there is no lock and no order to get wrong: what a
 //! request sees is what all events before it left.
 
+mod interrupt;
 mod send;
 
 use std::{
@@ -12,14 +13,14 @@ use std::{
 };
 
 use dsh_core::Cancel;
-use subprocess::{Depth, Event, ExitStatus, SignalError, TerminalProcess};
+use subprocess::{Depth, Event, Evidence, ExitStatus, SignalError, TerminalProcess};
 use terminal::{
     DISPOSAL_GRACE, ReadPage, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError,
     WaitReason,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
-use self::send::Live;
+use self::{interrupt::Interrupt, send::Live};
 use crate::{
     config::Config,
     dialect::Nonce,
@@ -170,7 +171,7 @@ impl Task {
                         return;
                     }
                 }
-                () = cancelled(cancel) => self.cancel_live(),
+                () = cancelled(cancel) => self.cancel_live().await,
                 settled = self.advance() => if let Some(settled) = settled {
                     self.settle(&settled);
                 },
@@ -261,6 +262,7 @@ impl Task {
 
     async fn look(&mut self, depth: Depth) -> Option<Settlement> {
         let evidence = self.process.probe(depth).await;
+        self.chase(&evidence);
         let now = self.now();
         let context = self.context(&evidence);
         let live = self.live.as_mut()?;
@@ -272,17 +274,36 @@ impl Task {
 
     /// The live exchange's cancellation, as long as it was not acted upon.
     fn cancel_signal(&self) -> Option<Cancel> {
-        let live = self.live.as_ref().filter(|live| !live.cancelled)?;
+        let live = self.live.as_ref().filter(|live| live.interrupt.is_none())?;
         live.shared.as_ref().map(|shared| shared.cancel.clone())
     }
 
     /// Interrupts the foreground for real. The exchange goes on until it settles by itself, so no
     /// later one can receive its bytes or its signal.
-    fn cancel_live(&mut self) {
+    async fn cancel_live(&mut self) {
         self.process.discard_unwritten();
+        let evidence = self.process.probe(Depth::Full).await;
+        if let Some(live) = &mut self.live {
+            live.interrupt = Some(Interrupt::new(&evidence));
+        }
+        self.interrupt();
+    }
+
+    /// Interrupts again whoever came to the foreground by a start that was under way at the
+    /// cancellation: between `fork` and `exec` the signal meets the shell's own code, which lets it go.
+    fn chase(&mut self, evidence: &Evidence) {
+        let prompted = self.marks.prompt().is_some();
+        let Some(interrupt) = self.live.as_mut().and_then(|live| live.interrupt.as_mut()) else {
+            return;
+        };
+        if !prompted && interrupt.missed(evidence) {
+            self.interrupt();
+        }
+    }
+
+    fn interrupt(&mut self) {
         let now = self.now();
         if let Some(live) = &mut self.live {
-            live.cancelled = true;
             live.exchange.stirred(now);
         }
         match self.process.signal_foreground(Signal::Interrupt.name()) {

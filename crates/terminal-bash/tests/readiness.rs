@@ -326,6 +326,22 @@ fn silence_makes_idle_only_who_is_not_seen_to_work() {
     assert_eq!((reason, at), (WaitReason::Timeout, millis(30_000)));
 }
 
+/// A group of processes on its way out is seen doing nothing for a moment.
+#[test]
+fn a_moment_in_which_nothing_is_seen_makes_nobody_idle() {
+    let sleep = evidence(COOKED, vec![process(200, "sleep", &[Wait::Sleeping])]);
+    let gone = evidence(COOKED, vec![process(200, "tee", &[Wait::Zombie])]);
+    let prompt = evidence(COOKED, vec![process(SHELL, "bash", &[READ])]);
+    let see = |now| match now {
+        it if it < millis(5_000) => sleep.clone(),
+        it if it < millis(5_200) => gone.clone(),
+        _ => prompt.clone(),
+    };
+    let mut run = Run::new(LIMITS, InputFacts::default());
+    let (reason, ..) = run.until(millis(9_000), acted(), see).unwrap();
+    assert_eq!(reason, WaitReason::StdinRead);
+}
+
 #[test]
 fn output_puts_a_verdict_off_and_unread_output_is_read_first() {
     let mut run = Run::new(LIMITS, InputFacts::default());

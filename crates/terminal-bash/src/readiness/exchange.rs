@@ -88,6 +88,9 @@ pub struct Exchange {
     started: Moment,
     /// Last output, or the start.
     last_output: Moment,
+    /// Last look at which the foreground was seen to be busy, or the start. What is seen at one
+    /// look alone, such as processes on their way out, makes nobody idle.
+    last_busy: Moment,
     /// Last event of any kind.
     last_event: Moment,
     next_look: Moment,
@@ -125,6 +128,7 @@ impl Exchange {
             input,
             started: now,
             last_output: now,
+            last_busy: now,
             last_event: now,
             next_look: now + ANSWER_GAP,
             full: false,
@@ -188,6 +192,9 @@ impl Exchange {
     ) -> Step {
         let judgement = judge.judge(evidence, context);
         self.measure_cpu(now, &judgement);
+        if judgement.visibly_busy || self.working {
+            self.last_busy = now;
+        }
         let verdict = judgement.verdict.clone();
         self.last = Some(Taken {
             judgement,
@@ -282,10 +289,7 @@ impl Exchange {
 
     fn is_idle(&self, now: Moment) -> bool {
         let Some(Taken { judgement: last, .. }) = &self.last else { return false };
-        if last.visibly_busy || self.working {
-            return false;
-        }
-        let silence = now.saturating_sub(self.last_output);
+        let silence = now.saturating_sub(self.last_output.max(self.last_busy));
         let enough = match last.verdict {
             Verdict::Unfinished => self.limits.handoff_grace.min(self.limits.idle_silence),
             _ => self.limits.idle_silence,

@@ -7,7 +7,7 @@ use terminal::{
     StateKind, TerminalError, WaitReason,
 };
 
-use super::Task;
+use super::{Task, interrupt::Interrupt};
 use crate::{
     input,
     operation::{Follower, Settled, Shared},
@@ -28,7 +28,8 @@ pub(super) struct Live {
     text: String,
     total: usize,
     echoed: bool,
-    pub(super) cancelled: bool,
+    /// It was cancelled.
+    pub(super) interrupt: Option<Interrupt>,
 }
 
 /// What the terminal looked like when the input was written.
@@ -126,7 +127,7 @@ impl Task {
             text,
             total: 0,
             echoed: true,
-            cancelled: false,
+            interrupt: None,
         });
     }
 
@@ -214,7 +215,7 @@ impl Task {
     /// bash runs nothing after a syntax error, and says so only by the status 2.
     fn syntax_error(&self, live: &Live) -> Option<Finished> {
         let text = live.text.trim();
-        let typed = !text.is_empty() && !text.starts_with('#') && !live.cancelled;
+        let typed = !text.is_empty() && !text.starts_with('#') && live.interrupt.is_none();
         let interrupted = text.contains('\u{3}');
         let status = self.marks.status_without_command().filter(|status| *status == 2)?;
         (typed && !interrupted).then_some(Finished { status: Some(status), duration: Moment::ZERO })

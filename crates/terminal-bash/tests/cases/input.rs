@@ -70,7 +70,8 @@ fn an_interrupt_is_a_signal() {
 
         let raw = "python3 -c 'import tty, time; tty.setraw(0); print(\"raw\", flush=True); time.sleep(100)'";
         let raw = shell.start(raw, true).unwrap();
-        shell.shown(&*raw, "raw").await;
+        // Behind the echo, in which the word stands too.
+        shell.shown(&*raw, "\nraw").await;
         assert!(raw.cancel("the user pressed stop"));
         let ended = raw.done().await.unwrap();
         assert_eq!(ended.wait_reason, WaitReason::StdinRead, "{ended:#?}");
@@ -107,5 +108,21 @@ fn a_cancelled_send_is_over_only_when_the_program_is() {
         let outcome = stubborn.done().await.unwrap();
         assert_prompt(&outcome, Some(0));
         assert!(outcome.viewport.ends_with("\nheard\ndsh> "), "{outcome:?}");
+    });
+}
+
+/// A cancellation that comes while the shell is starting the command meets the shell's fork, which
+/// lets the signal go.
+#[test]
+fn a_cancellation_meets_a_command_that_is_being_started() {
+    shell(async |shell| {
+        for _ in 0..30 {
+            let sleeping = shell.start("echo started; sleep 100", true).unwrap();
+            shell.shown(&*sleeping, "\nstarted").await;
+            assert!(sleeping.cancel("changed my mind"));
+            let ended = sleeping.done().await.unwrap();
+            assert_eq!(ended.wait_reason, WaitReason::StdinRead, "{ended:#?}");
+            assert_eq!(ended.state.unwrap().kind, StateKind::Prompt);
+        }
     });
 }
