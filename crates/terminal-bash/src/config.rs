@@ -37,8 +37,8 @@ pub struct Config {
     pub max_input_bytes: u64,
     /// Longest gap between two looks at a quiet foreground, in milliseconds.
     pub poll_interval_ms: u64,
-    /// Latest time of the first look after a write, in milliseconds. The first look is taken at
-    /// once, so this bound always holds.
+    /// Latest time of the first look after a write, in milliseconds. Accepted for compatibility:
+    /// the first look is always far sooner.
     pub exact_probe_after_ms: u64,
     /// Silence after which a program that is not seen to be busy counts as idle, in milliseconds.
     pub idle_silence_ms: u64,

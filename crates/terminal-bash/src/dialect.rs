@@ -27,7 +27,10 @@ impl Nonce {
         let rest = payload.strip_suffix(self.0.as_str())?.strip_suffix(";dsh=")?;
         match rest.split_once(';').unwrap_or((rest, "")) {
             ("B", "k=s") => Some(Mark::Continuation),
-            ("B", status) => Some(Mark::Prompt { status: status.parse().ok() }),
+            ("B", told) => {
+                let (status, history) = told.split_once(';').unwrap_or((told, ""));
+                Some(Mark::Prompt { status: status.parse().ok(), history: history.parse().ok() })
+            }
             ("C", "") => Some(Mark::CommandStart),
             _ => None,
         }
@@ -47,6 +50,9 @@ pub enum Mark {
     Prompt {
         /// What stood in `$?`; none when the shell did not expand it.
         status: Option<i32>,
+        /// Number in the shell's history that the next line will get: it goes up with every line
+        /// that was taken, also with one that could not be parsed.
+        history: Option<u64>,
     },
     /// The prompt for the rest of an unfinished command was shown.
     Continuation,
@@ -66,7 +72,7 @@ pub enum Mark {
 pub fn bash_hooks(nonce: &Nonce) -> Vec<(String, String)> {
     let mark = |body: &str| format!("\\e]133;{body};dsh={}\\a", nonce.0);
     let prompt = |text: &str, body: &str| format!("{text}\\[{}\\]", mark(body));
-    let (ps0, ps1, ps2) = (mark("C"), prompt("dsh> ", "B;$?"), prompt("> ", "B;k=s"));
+    let (ps0, ps1, ps2) = (mark("C"), prompt("dsh> ", "B;$?;\\!"), prompt("> ", "B;k=s"));
     let install = format!(
         "{{ __dsh_prompt() {{ PS0='{ps0}' PS1='{ps1}' PS2='{ps2}'; }}; \
          export -n PROMPT_COMMAND PS0 PS1 PS2; set +o histexpand; \
@@ -83,8 +89,10 @@ mod tests {
     fn only_marks_with_the_nonce_count() {
         let nonce = Nonce::from_bits(7);
         let own = |body: &str| nonce.read_mark(&format!("{body};dsh={}", nonce.0));
-        assert_eq!(own("B;130"), Some(Mark::Prompt { status: Some(130) }));
-        assert_eq!(own("B;$?"), Some(Mark::Prompt { status: None }));
+        let told = |status, history| Some(Mark::Prompt { status, history });
+        assert_eq!(own("B;130;7"), told(Some(130), Some(7)));
+        assert_eq!(own("B;$?;\\!"), told(None, None));
+        assert_eq!(own("B;0"), told(Some(0), None));
         assert_eq!(own("B;k=s"), Some(Mark::Continuation));
         assert_eq!(own("C"), Some(Mark::CommandStart));
         assert_eq!(own("E"), None);

@@ -49,6 +49,11 @@ pub(crate) fn is_echoed(text: &str, cursor_line: &str) -> bool {
             .any(|line| !line.is_empty() && shown.ends_with(line))
 }
 
+/// Whether all that can be seen of a text is in what the terminal showed.
+pub(crate) fn is_shown(text: &str, viewport: &str) -> bool {
+    text.split(char::is_control).all(|part| viewport.contains(part))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +90,14 @@ mod tests {
             too_long_for_a_line(&format!("a\n{}", "x".repeat(4_096))),
             Some(TerminalError::LineTooLong { bytes: 4_096, limit: 4_095 })
         );
+    }
+
+    #[test]
+    fn what_was_typed_is_shown_or_a_secret() {
+        assert!(is_shown("ls -l\npwd", "ls -l\ntotal 0\ndsh> pwd\n/\ndsh> "));
+        assert!(is_shown("\u{1b}[A\u{3}", "[A^C\ndsh> "));
+        assert!(!is_shown("738291", "PIN: \ndsh> "));
+        assert!(!is_shown("sudo id\nhunter2", "sudo id\nPassword: \ndsh> "));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The caller's side of one exchange.
+//! One exchange between its caller and the session's task.
 //!
-//! The session's task owns screen and positions; an operation only asks it. What a follower had
-//! not taken when the exchange settled is put aside for it then, so that later output of the
-//! session never reaches it.
+//! The task's end, the [`Settler`], is unique and travels with the exchange. Whatever becomes of
+//! it (settled, refused, dropped with a mailbox or by a panic), the caller gets an outcome.
+//! The task owns screen and positions; an operation only asks it. What a follower had not taken when
+//! the exchange settled is put aside for it then, so that later output never reaches it.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +15,9 @@ use std::{
 };
 
 use dsh_core::{Cancel, async_trait};
-use terminal::{OutputDelta, OutputSubscription, SendOperation, SendOutcome, TerminalError};
+use terminal::{
+    OutputDelta, OutputSubscription, SendOperation, SendOutcome, SessionId, TerminalError,
+};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::Instant,
@@ -32,33 +35,28 @@ const JOB: Follower = 0;
 
 pub(crate) type Settled = Result<SendOutcome, TerminalError>;
 
-/// What the session's task and the caller share of one exchange.
-pub(crate) struct Shared {
+/// What followers get once the exchange has settled.
+#[derive(Default)]
+struct Leftovers {
+    /// What each known follower had not taken.
+    known: BTreeMap<Follower, OutputDelta>,
+    /// What one gets that asks for the first time.
+    whole: OutputDelta,
+}
+
+/// The task's end of one exchange.
+pub(crate) struct Settler {
+    session: SessionId,
     /// Tells one exchange of a session from the next.
     pub(crate) number: u64,
     pub(crate) cancel: Cancel,
     settled: watch::Sender<Option<Settled>>,
     /// Counts the occasions on which there was new output.
     output: watch::Sender<u64>,
-    leftovers: Mutex<BTreeMap<Follower, OutputDelta>>,
-    /// What a follower gets that first asks after the settlement.
-    whole: Mutex<OutputDelta>,
-    followers: AtomicU64,
+    leftovers: Arc<Mutex<Leftovers>>,
 }
 
-impl Shared {
-    pub(crate) fn new(number: u64, cancel: Cancel) -> Arc<Self> {
-        Arc::new(Self {
-            number,
-            cancel,
-            settled: watch::Sender::new(None),
-            output: watch::Sender::new(0),
-            leftovers: Mutex::default(),
-            whole: Mutex::default(),
-            followers: AtomicU64::new(JOB + 1),
-        })
-    }
-
+impl Settler {
     /// There is new output.
     pub(crate) fn announce_output(&self) {
         if self.output.receiver_count() > 0 {
@@ -66,111 +64,130 @@ impl Shared {
         }
     }
 
-    /// Settles, once; `leftovers` is what each known follower has not taken.
-    pub(crate) fn settle(&self, outcome: Settled, leftovers: BTreeMap<Follower, OutputDelta>) {
-        if let Ok(outcome) = &outcome {
-            *lock(&self.whole) =
-                OutputDelta { text: outcome.viewport.clone(), truncated: outcome.truncated };
-        }
-        *lock(&self.leftovers) = leftovers;
-        self.settled.send_if_modified(|settled| {
-            let first = settled.is_none();
-            if first {
-                *settled = Some(outcome);
-            }
-            first
-        });
+    /// Refuses the exchange.
+    pub(crate) fn refuse(self, error: TerminalError) {
+        self.settled.send_replace(Some(Err(error)));
     }
 
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Settles; `known` is what each known follower has not taken.
+    pub(crate) fn settle(self, outcome: SendOutcome, known: BTreeMap<Follower, OutputDelta>) {
+        let whole = OutputDelta { text: outcome.viewport.clone(), truncated: outcome.truncated };
+        *lock(&self.leftovers) = Leftovers { known, whole };
+        self.settled.send_replace(Some(Ok(outcome)));
+    }
+}
+
+impl Drop for Settler {
+    fn drop(&mut self) {
+        self.settled.send_if_modified(|settled| {
+            let open = settled.is_none();
+            if open {
+                *settled =
+                    Some(Err(TerminalError::SessionClosing { id: self.session.to_string() }));
+            }
+            open
+        });
+    }
+}
+
+/// The caller's end of one exchange.
+pub(crate) struct Operation {
+    feed: Feed,
+    cancel: Cancel,
+    followers: AtomicU64,
+}
+
+/// What a caller or a follower needs to take output.
+#[derive(Clone)]
+struct Feed {
+    number: u64,
+    settled: watch::Receiver<Option<Settled>>,
+    output: watch::Receiver<u64>,
+    leftovers: Arc<Mutex<Leftovers>>,
+    mailbox: mpsc::UnboundedSender<Request>,
+}
+
+/// The two ends of exchange `number` of a session.
+pub(crate) fn exchange(
+    session: SessionId,
+    number: u64,
+    cancel: Cancel,
+    mailbox: mpsc::UnboundedSender<Request>,
+) -> (Operation, Settler) {
+    let (settle, settled) = watch::channel(None);
+    let (announce, output) = watch::channel(0);
+    let leftovers = Arc::<Mutex<Leftovers>>::default();
+    let feed = Feed { number, settled, output, leftovers: Arc::clone(&leftovers), mailbox };
+    let operation = Operation { feed, cancel: cancel.clone(), followers: AtomicU64::new(JOB + 1) };
+    let settler = Settler { session, number, cancel, settled: settle, output: announce, leftovers };
+    (operation, settler)
+}
+
+impl Feed {
+    fn is_settled(&self) -> bool {
         self.settled.borrow().is_some()
     }
 
-    fn take_leftover(&self, follower: Follower) -> OutputDelta {
+    /// Takes what is new for `follower`: from the session while the exchange lives, then from what
+    /// was put aside.
+    async fn take(&self, follower: Follower) -> OutputDelta {
+        if !self.is_settled() {
+            let (reply, delta) = oneshot::channel();
+            let request = Request::Delta { exchange: self.number, follower, reply };
+            if self.mailbox.send(request).is_ok()
+                && let Ok(Some(delta)) = delta.await
+            {
+                return delta;
+            }
+        }
         let mut leftovers = lock(&self.leftovers);
-        let first_time = !leftovers.contains_key(&follower);
-        let delta = leftovers.insert(follower, OutputDelta::default()).unwrap_or_default();
-        if first_time { lock(&self.whole).clone() } else { delta }
-    }
-}
-
-/// One exchange, for its caller.
-pub(crate) struct Operation {
-    shared: Arc<Shared>,
-    session: mpsc::UnboundedSender<Request>,
-}
-
-impl Operation {
-    pub(crate) fn new(shared: Arc<Shared>, session: mpsc::UnboundedSender<Request>) -> Self {
-        Self { shared, session }
-    }
-}
-
-/// Takes what is new for `follower`: from the session while the exchange lives, then from what was
-/// put aside.
-async fn take(
-    shared: &Shared,
-    session: &mpsc::UnboundedSender<Request>,
-    follower: Follower,
-) -> OutputDelta {
-    if !shared.is_settled() {
-        let (reply, delta) = oneshot::channel();
-        let request = Request::Delta { exchange: shared.number, follower, reply };
-        if session.send(request).is_ok()
-            && let Ok(Some(delta)) = delta.await
-        {
-            return delta;
+        match leftovers.known.insert(follower, OutputDelta::default()) {
+            Some(left) => left,
+            None => leftovers.whole.clone(),
         }
     }
-    shared.take_leftover(follower)
 }
 
 #[async_trait]
 impl SendOperation for Operation {
     async fn done(&self) -> Settled {
-        let mut settled = self.shared.settled.subscribe();
+        let mut settled = self.feed.settled.clone();
         let outcome = settled.wait_for(Option::is_some).await;
-        // The sender lives in `shared`, so waiting cannot fail.
+        // The other end settles before it goes.
         outcome.ok().and_then(|it| it.clone()).unwrap_or_else(|| {
             Err(TerminalError::Backend("the session ended without an outcome".to_owned()))
         })
     }
 
     fn is_settled(&self) -> bool {
-        self.shared.is_settled()
+        self.feed.is_settled()
     }
 
     async fn read_output(&self) -> OutputDelta {
-        take(&self.shared, &self.session, JOB).await
+        self.feed.take(JOB).await
     }
 
     fn subscribe(&self) -> Box<dyn OutputSubscription> {
         Box::new(Subscription {
-            follower: self.shared.followers.fetch_add(1, Ordering::Relaxed),
-            output: self.shared.output.subscribe(),
-            settled: self.shared.settled.subscribe(),
-            shared: Arc::clone(&self.shared),
-            session: self.session.clone(),
+            follower: self.followers.fetch_add(1, Ordering::Relaxed),
+            feed: self.feed.clone(),
             last: None,
             finished: false,
         })
     }
 
     fn cancel(&self, reason: &str) -> bool {
-        if self.shared.is_settled() {
-            return false;
+        let live = !self.is_settled();
+        if live {
+            self.cancel.cancel(reason);
         }
-        self.shared.cancel.cancel(reason);
-        true
+        live
     }
 }
 
 struct Subscription {
     follower: Follower,
-    output: watch::Receiver<u64>,
-    settled: watch::Receiver<Option<Settled>>,
-    shared: Arc<Shared>,
-    session: mpsc::UnboundedSender<Request>,
+    feed: Feed,
     last: Option<Instant>,
     finished: bool,
 }
@@ -179,22 +196,22 @@ struct Subscription {
 impl OutputSubscription for Subscription {
     async fn next(&mut self) -> Option<OutputDelta> {
         while !self.finished {
+            let Feed { settled, output, .. } = &mut self.feed;
+            let last = self.last;
             let changed = async {
-                let changed = self.output.changed().await;
-                if let Some(last) = self.last {
+                let changed = output.changed().await;
+                if let Some(last) = last {
                     tokio::time::sleep_until(last + FOLLOW_GAP).await;
                 }
                 changed
             };
-            // Both senders live in `shared`, so waiting cannot fail.
             tokio::select! {
-                settled = self.settled.wait_for(Option::is_some) => {
-                    self.finished = settled.is_ok();
-                }
+                // An error is the other end gone, which settles before it goes.
+                _ = settled.wait_for(Option::is_some) => self.finished = true,
                 _ = changed => {}
             }
             self.last = Some(Instant::now());
-            let delta = take(&self.shared, &self.session, self.follower).await;
+            let delta = self.feed.take(self.follower).await;
             if delta != OutputDelta::default() {
                 return Some(delta);
             }

@@ -22,13 +22,13 @@ use tokio::{
 use crate::{
     config::Config,
     dialect::Nonce,
-    operation::{Follower, Operation, Shared},
+    operation::{self, Follower, Settler},
     task::Task,
 };
 
 /// What the holders of the mailbox ask of the task.
 pub(crate) enum Request {
-    Send { request: SendRequest, shared: Arc<Shared> },
+    Send { request: SendRequest, settler: Settler },
     Delta { exchange: u64, follower: Follower, reply: oneshot::Sender<Option<OutputDelta>> },
     Read { request: ReadRequest, reply: oneshot::Sender<ReadPage> },
     Signal { signal: Signal, reply: oneshot::Sender<Result<SignalReceipt, TerminalError>> },
@@ -122,10 +122,14 @@ impl TerminalSession for BashSession {
             return Err(TerminalError::InputTooLarge { bytes, limit: self.max_input_bytes });
         }
         let number = self.next_exchange.fetch_add(1, Ordering::Relaxed);
-        let shared = Shared::new(number, request.cancel.clone());
-        let operation = Operation::new(Arc::clone(&shared), self.mailbox.clone());
+        let (operation, settler) = operation::exchange(
+            self.id.clone(),
+            number,
+            request.cancel.clone(),
+            self.mailbox.clone(),
+        );
         self.mailbox
-            .send(Request::Send { request, shared })
+            .send(Request::Send { request, settler })
             .map_err(|_| TerminalError::NoSession { id: self.id.to_string() })?;
         Ok(Arc::new(operation))
     }
@@ -142,13 +146,18 @@ impl TerminalSession for BashSession {
     }
 
     async fn close(&self, request: CloseRequest) -> Result<(), TerminalError> {
-        self.ask(|reply| Request::Close { grace: request.grace, reply }).await??;
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(task) = task
-            && let Err(error) = task.await
-        {
-            return Err(TerminalError::Backend(format!("the session's task failed: {error}")));
+        let closed = self.ask(|reply| Request::Close { grace: request.grace, reply }).await;
+        if let Ok(Err(refused)) = closed {
+            return Err(refused);
         }
-        Ok(())
+        // The task ends with the close. One that ended before, by a panic, has dropped the process,
+        // which kills what can be killed at once; that is reported once, and then there is no more.
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match task {
+            Some(task) => task.await.map_err(|error| {
+                TerminalError::Backend(format!("the task of session {} failed: {error}", self.id))
+            }),
+            None => Ok(()),
+        }
     }
 }

@@ -183,7 +183,7 @@ impl Task {
         // Whatever arrived while the mailbox was served first.
         self.take_output();
         match request {
-            Request::Send { request, shared } => self.send(&request, shared),
+            Request::Send { request, settler } => self.send(&request, settler),
             Request::Delta { exchange, follower, reply } => {
                 reply.send(self.delta(exchange, follower)).ok();
             }
@@ -275,15 +275,16 @@ impl Task {
     /// The live exchange's cancellation, as long as it was not acted upon.
     fn cancel_signal(&self) -> Option<Cancel> {
         let live = self.live.as_ref().filter(|live| live.interrupt.is_none())?;
-        live.shared.as_ref().map(|shared| shared.cancel.clone())
+        live.settler.as_ref().map(|settler| settler.cancel.clone())
     }
 
     /// Interrupts the foreground for real. The exchange goes on until it settles by itself, so no
     /// later one can receive its bytes or its signal.
     async fn cancel_live(&mut self) {
-        self.process.discard_unwritten();
+        let discarded = self.process.discard_unwritten();
         let evidence = self.process.probe(Depth::Full).await;
         if let Some(live) = &mut self.live {
+            live.discarded = discarded;
             live.interrupt = Some(Interrupt::new(&evidence));
         }
         self.interrupt();
@@ -390,8 +391,8 @@ impl Task {
             if marked && self.marks.prompt().is_none() {
                 live.exchange.command_started(now);
             }
-            if let Some(shared) = &live.shared {
-                shared.announce_output();
+            if let Some(settler) = &live.settler {
+                settler.announce_output();
             }
         }
     }

@@ -1,7 +1,8 @@
 //! One send in the task: what is typed, what is looked at, and what comes of it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
+use subprocess::Modes;
 use terminal::{
     InputReceipt, LastCommand, OutputDelta, SendOutcome, SendRequest, SendState, SessionStatus,
     StateKind, TerminalError, WaitReason,
@@ -10,7 +11,7 @@ use terminal::{
 use super::{Task, interrupt::Interrupt};
 use crate::{
     input,
-    operation::{Follower, Settled, Shared},
+    operation::{Follower, Settler},
     readiness::{
         Exchange, InputFacts, Limits, Moment, ScreenFacts, Settlement, judge::Context,
         marks::Finished,
@@ -21,15 +22,39 @@ use crate::{
 /// The exchange that runs.
 pub(super) struct Live {
     pub(super) exchange: Exchange,
-    pub(super) shared: Option<Arc<Shared>>,
+    /// None while the shell starts: nobody sent anything then.
+    pub(super) settler: Option<Settler>,
     start: Position,
     followers: BTreeMap<Follower, Position>,
     before: Before,
     text: String,
     total: usize,
-    echoed: bool,
+    echo: Echo,
+    /// Bytes of the input that a cancellation kept from the terminal.
+    pub(super) discarded: usize,
     /// It was cancelled.
     pub(super) interrupt: Option<Interrupt>,
+}
+
+/// Whether what is typed is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Echo {
+    /// By the terminal.
+    On,
+    /// Not by the terminal, and nobody may: or nobody knows.
+    Off,
+    /// Not by the terminal, but a line editor may: the viewport tells.
+    ByEditor,
+}
+
+impl Echo {
+    fn of(modes: Option<Modes>) -> Self {
+        match modes {
+            Some(Modes { echo: true, .. }) => Self::On,
+            Some(Modes { canonical: false, .. }) => Self::ByEditor,
+            Some(_) | None => Self::Off,
+        }
+    }
 }
 
 /// What the terminal looked like when the input was written.
@@ -71,24 +96,23 @@ impl Task {
         }
     }
 
-    pub(super) fn send(&mut self, request: &SendRequest, shared: Arc<Shared>) {
+    pub(super) fn send(&mut self, request: &SendRequest, settler: Settler) {
         self.drain();
         if self.exit.is_some() {
-            let error = TerminalError::SessionExited { id: self.id.to_string() };
-            return shared.settle(Err(error), BTreeMap::new());
+            return settler.refuse(TerminalError::SessionExited { id: self.id.to_string() });
         }
         let modes = self.process.modes();
         if modes.is_some_and(|it| it.canonical)
             && let Some(error) = input::too_long_for_a_line(&request.text)
         {
-            return shared.settle(Err(error), BTreeMap::new());
+            return settler.refuse(error);
         }
         let bytes = input::bytes(&request.text, request.submit, self.marks.prompt().is_some());
         let facts = InputFacts { unfinished: input::is_unfinished(&bytes) };
-        self.begin_exchange(Some(shared), request.text.clone(), facts, request.background);
+        self.begin_exchange(Some(settler), request.text.clone(), facts, request.background);
         if let Some(live) = &mut self.live {
             live.total = bytes.len();
-            live.echoed = modes.is_none_or(|it| it.echo || !it.canonical);
+            live.echo = Echo::of(modes);
             live.before.must_act =
                 request.submit && !self.screen.alternate() && modes.is_some_and(|it| !it.canonical);
         }
@@ -97,7 +121,7 @@ impl Task {
 
     pub(super) fn begin_exchange(
         &mut self,
-        shared: Option<Arc<Shared>>,
+        settler: Option<Settler>,
         text: String,
         input: InputFacts,
         background: bool,
@@ -120,24 +144,30 @@ impl Task {
         self.marks.begin();
         self.live = Some(Live {
             exchange: Exchange::begin(now, limits, input),
-            shared,
+            settler,
             start: self.delivered.clone(),
             followers: BTreeMap::new(),
             before,
             text,
             total: 0,
-            echoed: true,
+            echo: Echo::Off,
             interrupt: None,
+            discarded: 0,
         });
     }
 
     pub(super) fn settle(&mut self, settled: &Settlement) {
-        let Some(live) = self.live.take() else { return };
-        let Some(shared) = &live.shared else { return };
+        let Some(mut live) = self.live.take() else { return };
+        let Some(settler) = live.settler.take() else { return };
         let slice = self.screen.since(&live.start, self.max_read());
         self.delivered = self.screen.end();
-        let unwritten = self.process.unwritten();
+        let refused = self.process.unwritten() + live.discarded;
         let outcome = SendOutcome {
+            echoed: match live.echo {
+                Echo::On => true,
+                Echo::Off => false,
+                Echo::ByEditor => input::is_shown(&live.text, &slice.text),
+            },
             viewport: slice.text,
             wait_reason: settled.reason,
             session_status: self.exit.clone().unwrap_or(SessionStatus::Running),
@@ -145,27 +175,17 @@ impl Task {
             last_command: self.last_command(&live, settled),
             state: Some(self.state(settled)),
             input: Some(InputReceipt {
-                accepted: (live.total - unwritten.min(live.total)) as u64,
-                unread: (unwritten as u64) + self.process.unread_bytes().unwrap_or(0),
+                accepted: live.total.saturating_sub(refused) as u64,
+                unread: self.process.unread_bytes().unwrap_or(0),
             }),
             repaired: Vec::new(),
-            echoed: live.echoed,
         };
-        self.finish(&live, Ok(outcome));
-        debug_assert!(shared.is_settled(), "an exchange settles when it is taken");
-    }
-
-    /// Hands the outcome over, with what each follower has not taken.
-    fn finish(&mut self, live: &Live, outcome: Settled) {
-        let Some(shared) = &live.shared else { return };
-        let mut leftovers = BTreeMap::new();
-        for (&follower, position) in &live.followers {
-            let mut position = position.clone();
-            let slice = self.screen.delta(&mut position, self.max_read());
-            leftovers
-                .insert(follower, OutputDelta { text: slice.text, truncated: slice.truncated });
-        }
-        shared.settle(outcome, leftovers);
+        let max = self.max_read();
+        let leftovers = live.followers.into_iter().map(|(follower, mut position)| {
+            let slice = self.screen.delta(&mut position, max);
+            (follower, OutputDelta { text: slice.text, truncated: slice.truncated })
+        });
+        settler.settle(outcome, leftovers.collect());
     }
 
     fn state(&self, settled: &Settlement) -> SendState {
@@ -194,16 +214,17 @@ impl Task {
                 .as_ref()
                 .and_then(|it| it.foreground.as_ref())
                 .is_some_and(|it| it.pid == shell);
-        let finished = if settled.kind == StateKind::Prompt {
-            self.marks.finished().or_else(|| self.syntax_error(live))
-        } else if shell_waits && settled.kind == StateKind::LineEditor {
+        let finished = if shell_waits && settled.kind == StateKind::LineEditor {
             let typed_a_command = live.before.shell_edits && !live.text.trim().is_empty();
             self.marks.take_untold(self.now()).or_else(|| {
-                typed_a_command.then_some(Finished { status: None, duration: Moment::ZERO })
+                typed_a_command.then_some(Finished {
+                    status: None,
+                    duration: Moment::ZERO,
+                    unsure: false,
+                })
             })
         } else {
-            // A command that ended earlier in this exchange, while another one runs now.
-            self.marks.finished()
+            self.marks.finished().filter(|it| !(it.unsure && is_blank_or_comment(&live.text)))
         }?;
         Some(LastCommand {
             exit_code: finished.status,
@@ -212,23 +233,19 @@ impl Task {
         })
     }
 
-    /// bash runs nothing after a syntax error, and says so only by the status 2.
-    fn syntax_error(&self, live: &Live) -> Option<Finished> {
-        let text = live.text.trim();
-        let typed = !text.is_empty() && !text.starts_with('#') && live.interrupt.is_none();
-        let interrupted = text.contains('\u{3}');
-        let status = self.marks.status_without_command().filter(|status| *status == 2)?;
-        (typed && !interrupted).then_some(Finished { status: Some(status), duration: Moment::ZERO })
-    }
-
     pub(super) fn delta(&mut self, exchange: u64, follower: Follower) -> Option<OutputDelta> {
         let max = self.max_read();
         let live = self.live.as_mut()?;
-        if live.shared.as_ref()?.number != exchange {
+        if live.settler.as_ref()?.number != exchange {
             return None;
         }
         let position = live.followers.entry(follower).or_insert_with(|| live.start.clone());
         let slice = self.screen.delta(position, max);
         Some(OutputDelta { text: slice.text, truncated: slice.truncated })
     }
+}
+
+fn is_blank_or_comment(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || text.starts_with('#')
 }

@@ -3,7 +3,10 @@
 use std::fs;
 
 use terminal::{SessionStatus, SpawnRequest, TerminalError, WaitReason};
-use testkit::leaks::{Snapshot, processes_with_env};
+use testkit::{
+    leaks::{Snapshot, processes_with_env},
+    wait::wait_until,
+};
 
 use crate::shell::{assert_prompt, bench, shell};
 
@@ -55,9 +58,9 @@ fn nothing_outlives_a_close() {
         ] {
             assert_eq!(shell.send(escape).await.wait_reason, WaitReason::StdinRead);
         }
-        shell.send("until [ $(pgrep -c -s 0 . || true) -ge 1 ]; do :; done").await;
         let id = bench.agent.id();
-        assert!(processes_with_env("DSH_SESSION_ID", id).len() > 4, "they did start");
+        let started = || processes_with_env("DSH_SESSION_ID", id).len() > 6;
+        wait_until("the shell and its escapes run", started).await;
         assert_eq!(shell.close().await, Ok(true));
         // No waiting: it is true the moment that the close returns.
         assert_eq!(processes_with_env("DSH_SESSION_ID", id), []);
@@ -131,6 +134,30 @@ fn closing_settles_the_live_send() {
         assert_eq!(outcome.wait_reason, WaitReason::SessionExit);
         assert!(matches!(outcome.session_status, SessionStatus::Exited { .. }), "{outcome:#?}");
         assert!(outcome.viewport.contains("started\n"));
+    });
+}
+
+/// A send that meets a close has an outcome all the same, whichever comes first.
+#[test]
+fn a_send_that_races_a_close_settles() {
+    bench("{}", async |bench| {
+        for _ in 0..40 {
+            let shell = bench.open().await;
+            let send = async {
+                tokio::task::yield_now().await;
+                match shell.start("true", true) {
+                    Ok(operation) => operation.done().await.map(|it| it.wait_reason),
+                    Err(refused) => Err(refused),
+                }
+            };
+            let (closed, sent) = tokio::join!(shell.close(), send);
+            assert_eq!(closed, Ok(true));
+            match sent {
+                Ok(WaitReason::StdinRead | WaitReason::SessionExit) => {}
+                Err(error) if ["SESSION_EXITED", "NO_SESSION"].contains(&error.code()) => {}
+                other => panic!("{other:?}"),
+            }
+        }
     });
 }
 

@@ -119,6 +119,12 @@ fn a_password_prompt_says_that_echo_is_off() {
             assert!(!answered.echoed, "what was typed now is a secret");
             assert!(!answered.viewport.contains("hunter2"));
         }
+        // The same in raw mode, where no line editor shows it either.
+        shell.send("read -s -n 6 pin").await;
+        let answered = shell.type_only("738291").await;
+        assert_prompt(&answered, Some(0));
+        assert!(!answered.echoed);
+        assert!(shell.send("echo ${#pin}").await.echoed, "the shell's editor shows what it gets");
     });
 }
 
@@ -263,8 +269,13 @@ fn a_syntax_error_has_a_status_and_an_empty_line_none() {
         let wrong = shell.send("echo )").await;
         let command = wrong.last_command.unwrap();
         assert_eq!((command.exit_code, command.duration_ms), (Some(2), 0));
-        assert_eq!(shell.send("").await.last_command, None);
+        // The status stays 2 for a while, and says nothing of lines that ran nothing.
+        for quiet in ["", "  ", "# a comment", "abc\u{15}"] {
+            assert_eq!(shell.send(quiet).await.last_command, None, "{quiet:?}");
+        }
         assert_eq!(shell.type_only("abc\u{3}").await.last_command, None);
+        let mixed = shell.send("true\necho )").await;
+        assert_eq!(mixed.last_command.unwrap().exit_code, Some(2), "of several the last");
         assert_prompt(&shell.send("cd /; (exit 7)").await, Some(7));
         let moved = shell.send("true").await.last_command.unwrap();
         assert_eq!(moved.cwd.as_deref(), Some(std::path::Path::new("/")));
