@@ -13,8 +13,10 @@ mod input;
 mod operation;
 pub mod plugin;
 pub mod readiness;
+mod request;
 pub mod screen;
 mod session;
+mod settler;
 mod task;
 
 pub use config::Config;

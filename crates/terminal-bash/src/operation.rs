@@ -1,94 +1,31 @@
-//! One exchange between its caller and the session's task.
+//! The caller's end of one exchange.
 //!
-//! The task's end, the [`Settler`], is unique and travels with the exchange. Whatever becomes of
-//! it (settled, refused, dropped with a mailbox or by a panic), the caller gets an outcome.
-//! The task owns screen and positions; an operation only asks it. What a follower had not taken when
-//! the exchange settled is put aside for it then, so that later output never reaches it.
+//! The task owns screen and positions; an operation only asks it, and takes what was put aside once
+//! the exchange has settled.
 
 use std::{
-    collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use dsh_core::{Cancel, async_trait};
-use terminal::{
-    OutputDelta, OutputSubscription, SendOperation, SendOutcome, SessionId, TerminalError,
-};
+use terminal::{OutputDelta, OutputSubscription, SendOperation, SessionId, TerminalError};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::Instant,
 };
 
-use crate::session::Request;
+use crate::{
+    request::Request,
+    settler::{Follower, JOB, Leftovers, Settled, Settler, lock},
+};
 
 /// Shortest time between two deltas for one follower: a person cannot read faster, and a model's
 /// client should not have to.
 const FOLLOW_GAP: Duration = Duration::from_millis(100);
-
-/// Who takes output of one exchange. The job's own is the first.
-pub(crate) type Follower = u64;
-const JOB: Follower = 0;
-
-pub(crate) type Settled = Result<SendOutcome, TerminalError>;
-
-/// What followers get once the exchange has settled.
-#[derive(Default)]
-struct Leftovers {
-    /// What each known follower had not taken.
-    known: BTreeMap<Follower, OutputDelta>,
-    /// What one gets that asks for the first time.
-    whole: OutputDelta,
-}
-
-/// The task's end of one exchange.
-pub(crate) struct Settler {
-    session: SessionId,
-    /// Tells one exchange of a session from the next.
-    pub(crate) number: u64,
-    pub(crate) cancel: Cancel,
-    settled: watch::Sender<Option<Settled>>,
-    /// Counts the occasions on which there was new output.
-    output: watch::Sender<u64>,
-    leftovers: Arc<Mutex<Leftovers>>,
-}
-
-impl Settler {
-    /// There is new output.
-    pub(crate) fn announce_output(&self) {
-        if self.output.receiver_count() > 0 {
-            self.output.send_modify(|count| *count += 1);
-        }
-    }
-
-    /// Refuses the exchange.
-    pub(crate) fn refuse(self, error: TerminalError) {
-        self.settled.send_replace(Some(Err(error)));
-    }
-
-    /// Settles; `known` is what each known follower has not taken.
-    pub(crate) fn settle(self, outcome: SendOutcome, known: BTreeMap<Follower, OutputDelta>) {
-        let whole = OutputDelta { text: outcome.viewport.clone(), truncated: outcome.truncated };
-        *lock(&self.leftovers) = Leftovers { known, whole };
-        self.settled.send_replace(Some(Ok(outcome)));
-    }
-}
-
-impl Drop for Settler {
-    fn drop(&mut self) {
-        self.settled.send_if_modified(|settled| {
-            let open = settled.is_none();
-            if open {
-                *settled =
-                    Some(Err(TerminalError::SessionClosing { id: self.session.to_string() }));
-            }
-            open
-        });
-    }
-}
 
 /// The caller's end of one exchange.
 pub(crate) struct Operation {
@@ -114,12 +51,9 @@ pub(crate) fn exchange(
     cancel: Cancel,
     mailbox: mpsc::UnboundedSender<Request>,
 ) -> (Operation, Settler) {
-    let (settle, settled) = watch::channel(None);
-    let (announce, output) = watch::channel(0);
-    let leftovers = Arc::<Mutex<Leftovers>>::default();
-    let feed = Feed { number, settled, output, leftovers: Arc::clone(&leftovers), mailbox };
-    let operation = Operation { feed, cancel: cancel.clone(), followers: AtomicU64::new(JOB + 1) };
-    let settler = Settler { session, number, cancel, settled: settle, output: announce, leftovers };
+    let (settler, (settled, output, leftovers)) = Settler::new(session, number, cancel.clone());
+    let feed = Feed { number, settled, output, leftovers, mailbox };
+    let operation = Operation { feed, cancel, followers: AtomicU64::new(JOB + 1) };
     (operation, settler)
 }
 
@@ -218,8 +152,4 @@ impl OutputSubscription for Subscription {
         }
         None
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

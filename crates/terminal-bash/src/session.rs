@@ -1,39 +1,22 @@
 //! One session, for its holders: a mailbox of the task that owns it.
 
-use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
 };
 
 use dsh_core::{Cancel, async_trait};
 use subprocess::TerminalProcess;
 use terminal::{
-    CloseRequest, OutputDelta, ReadPage, ReadRequest, SendOperation, SendRequest, SessionId,
-    SessionStatus, Signal, SignalReceipt, TerminalError, TerminalSession,
+    CloseRequest, ReadPage, ReadRequest, SendOperation, SendRequest, SessionId, SessionStatus,
+    Signal, SignalReceipt, TerminalError, TerminalSession,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinHandle,
 };
 
-use crate::{
-    config::Config,
-    dialect::Nonce,
-    operation::{self, Follower, Settler},
-    task::Task,
-};
-
-/// What the holders of the mailbox ask of the task.
-pub(crate) enum Request {
-    Send { request: SendRequest, settler: Settler },
-    Delta { exchange: u64, follower: Follower, reply: oneshot::Sender<Option<OutputDelta>> },
-    Read { request: ReadRequest, reply: oneshot::Sender<ReadPage> },
-    Signal { signal: Signal, reply: oneshot::Sender<Result<SignalReceipt, TerminalError>> },
-    Close { grace: Option<Duration>, reply: oneshot::Sender<Result<(), TerminalError>> },
-}
+use crate::{config::Config, dialect::Nonce, operation, request::Request, task::Task};
 
 /// A session, for the registry.
 pub(crate) struct BashSession {

@@ -25,8 +25,8 @@ use crate::{
     config::Config,
     dialect::Nonce,
     readiness::{InputFacts, Judge, Moment, Settlement, ShellMarks, Step},
+    request::Request,
     screen::{Position, Screen, ScreenConfig, ScreenEvent},
-    session::Request,
 };
 
 /// The one owner of a session.

@@ -11,12 +11,12 @@ use terminal::{
 use super::{Task, interrupt::Interrupt};
 use crate::{
     input,
-    operation::{Follower, Settler},
     readiness::{
         Exchange, InputFacts, Limits, Moment, ScreenFacts, Settlement, judge::Context,
         marks::Finished,
     },
     screen::Position,
+    settler::{Follower, Settler},
 };
 
 /// The exchange that runs.

@@ -1,0 +1,19 @@
+//! What is asked of a session's task.
+
+use std::time::Duration;
+
+use terminal::{
+    OutputDelta, ReadPage, ReadRequest, SendRequest, Signal, SignalReceipt, TerminalError,
+};
+use tokio::sync::oneshot;
+
+use crate::settler::{Follower, Settler};
+
+/// What the holders of the mailbox ask of the task.
+pub(crate) enum Request {
+    Send { request: SendRequest, settler: Settler },
+    Delta { exchange: u64, follower: Follower, reply: oneshot::Sender<Option<OutputDelta>> },
+    Read { request: ReadRequest, reply: oneshot::Sender<ReadPage> },
+    Signal { signal: Signal, reply: oneshot::Sender<Result<SignalReceipt, TerminalError>> },
+    Close { grace: Option<Duration>, reply: oneshot::Sender<Result<(), TerminalError>> },
+}
