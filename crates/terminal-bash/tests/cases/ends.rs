@@ -143,16 +143,16 @@ fn a_send_that_races_a_close_settles() {
     bench("{}", async |bench| {
         for _ in 0..40 {
             let shell = bench.open().await;
-            let send = async {
+            let sending = async {
                 tokio::task::yield_now().await;
                 match shell.start("true", true) {
                     Ok(operation) => operation.done().await.map(|it| it.wait_reason),
                     Err(refused) => Err(refused),
                 }
             };
-            let (closed, sent) = tokio::join!(shell.close(), send);
+            let (closed, outcome) = tokio::join!(shell.close(), sending);
             assert_eq!(closed, Ok(true));
-            match sent {
+            match outcome {
                 Ok(WaitReason::StdinRead | WaitReason::SessionExit) => {}
                 Err(error) if ["SESSION_EXITED", "NO_SESSION"].contains(&error.code()) => {}
                 other => panic!("{other:?}"),
