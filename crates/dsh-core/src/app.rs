@@ -7,7 +7,7 @@ use std::{
     fmt,
     future::Future,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, RwLock},
 };
 
 use futures_util::FutureExt as _;
@@ -16,8 +16,9 @@ use crate::{
     plan::{Plan, Step},
     plugin::{Check, Ctx, Row},
     problem::Place,
-    scope::{DisposeError, Scope, panic_text},
+    scope::{DisposeError, Scope},
     service::{Service, Services},
+    unwind::{lock, panic_text, read, write},
 };
 
 /// A running composition.
@@ -89,7 +90,7 @@ impl App {
                 return vec![row.failure(cause)];
             }
         }
-        let checks = std::mem::take(&mut *checks.lock().unwrap_or_else(PoisonError::into_inner));
+        let checks = std::mem::take(&mut *lock(&checks));
         let mut failures = Vec::new();
         for Check { row, run } in checks {
             if let Err(cause) = caught(async { run().await }).await {
@@ -111,7 +112,7 @@ impl App {
         let names = (step.entry.provide)();
         scope.defer("withdraw services", move || {
             let withdrawn: Vec<_> = {
-                let mut services = services.write().unwrap_or_else(PoisonError::into_inner);
+                let mut services = write(&services);
                 names.iter().map(|name| services.remove(name)).collect()
             };
             drop(withdrawn);
@@ -130,7 +131,7 @@ impl App {
 
     /// The host's own access to a service.
     pub fn service<K: Service>(&self) -> Option<Arc<K::Api>> {
-        self.services.read().unwrap_or_else(PoisonError::into_inner).get::<K>()
+        read(&self.services).get::<K>()
     }
 
     /// The scope everything runs in.
@@ -155,5 +156,5 @@ async fn caught(step: impl Future<Output = anyhow::Result<()>>) -> anyhow::Resul
     AssertUnwindSafe(step)
         .catch_unwind()
         .await
-        .unwrap_or_else(|panic| Err(anyhow::anyhow!("panicked: {}", panic_text(panic.as_ref()))))
+        .unwrap_or_else(|panic| Err(anyhow::anyhow!("panicked: {}", panic_text(&*panic))))
 }

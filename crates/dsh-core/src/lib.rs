@@ -5,7 +5,8 @@
 //! to its [`Scope`] and is undone, in reverse order and awaited, when that scope is disposed.
 //!
 //! Reading order: [`service`] → [`scope`] → [`plugin`] → [`composition`] → [`plan`] (and what it can
-//! find wrong: [`problem`]) → [`app`].
+//! find wrong: [`problem`]) → [`app`]. Apart from these stand what plugins share: [`cancel`],
+//! [`number`] and [`unwind`].
 //!
 //! A host goes from text to a running application in four steps: parse, layer, resolve, start.
 //!
@@ -79,6 +80,7 @@ pub mod app;
 pub mod cancel;
 pub mod composition;
 pub mod config;
+pub mod number;
 mod order;
 pub mod plan;
 pub mod plugin;
@@ -86,6 +88,7 @@ pub mod problem;
 pub mod scope;
 pub mod scoped_map;
 pub mod service;
+pub mod unwind;
 mod yaml;
 
 pub use app::App;
@@ -93,11 +96,13 @@ pub use async_trait::async_trait;
 pub use cancel::Cancel;
 pub use composition::{Composition, Vocabulary};
 pub use config::ConfigError;
+pub use number::SafeInteger;
 pub use plan::Plan;
 pub use plugin::{Ctx, Deps, Lookup, Plugin, PluginEntry, Provided};
 pub use scope::Scope;
 pub use scoped_map::ScopedMap;
 pub use service::Service;
+pub use unwind::{lock, panic_text};
 
 /// Re-exports used by [`register_plugin!`]; not part of the public API.
 #[doc(hidden)]

@@ -3,7 +3,7 @@
 use std::{
     any::Any,
     marker::PhantomData,
-    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
+    sync::{Arc, Mutex, RwLock},
 };
 
 use async_trait::async_trait;
@@ -13,10 +13,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::{
-    config::{self, ConfigError},
+    config::{self, ConfigError, Salvaged},
     problem::Place,
     scope::Scope,
     service::{Service, Services},
+    unwind::{lock, read, write},
 };
 
 /// A unit of composition.
@@ -54,7 +55,11 @@ pub trait Plugin: Sized + Send + Sync + 'static {
     type Provide: ProvideList;
 
     /// Checks of the configuration that go beyond one value, such as one bound that must not exceed
-    /// another. Runs before anything starts, once every value by itself is fine.
+    /// another. Runs before anything starts.
+    ///
+    /// A value that is wrong by itself has its default here, and what is said about its key is not
+    /// reported: say with [`ConfigError::and_about`] which other keys a problem rests on. Where a
+    /// required key is missing or wrong, there is nothing to check.
     fn check(_config: &Self::Config) -> Vec<ConfigError> {
         Vec::new()
     }
@@ -137,14 +142,13 @@ impl Ctx {
         Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         let check = Check { row: self.row.clone(), run: Box::new(move || Box::pin(check())) };
-        self.checks.lock().unwrap_or_else(PoisonError::into_inner).push(check);
+        lock(&self.checks).push(check);
     }
 
     /// Dynamic lookup for generic helpers; prefer the typed handles passed to `setup`.
     pub fn get<K: Service>(&self) -> Result<Option<Arc<K::Api>>, Undeclared> {
         if self.declared.iter().any(|it| it.name == K::NAME) {
-            let services = self.services.read().unwrap_or_else(PoisonError::into_inner);
-            return Ok(services.get::<K>());
+            return Ok(read(&self.services).get::<K>());
         }
         Err(Undeclared {
             plugin: self.plugin,
@@ -212,10 +216,6 @@ impl<K: Service> Lookup<K> {
     }
 }
 
-fn read(services: &RwLock<Services>) -> RwLockReadGuard<'_, Services> {
-    services.read().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A tuple of injected keys.
 pub trait InjectList {
     /// The tuple of handles.
@@ -278,6 +278,9 @@ tuples!(A 0, B 1, C 2, D 3, E 4);
 tuples!(A 0, B 1, C 2, D 3, E 4, F 5);
 
 type AnyConfig = Box<dyn Any + Send>;
+/// From the configuration as written, and the keys that are left out of it for a fault that has been
+/// reported. An error may therefore hold no problem of its own.
+type Parse = fn(Map<String, Value>, &[String]) -> Result<AnyConfig, Vec<ConfigError>>;
 type StartFuture<'a> = BoxFuture<'a, anyhow::Result<()>>;
 
 /// Type-erased plugin, collected at link time. Catalogs are made from these.
@@ -293,7 +296,7 @@ pub struct PluginEntry {
     /// The configuration with every default filled in, from one as written, or all that is wrong
     /// with it.
     pub fill_defaults: fn(Map<String, Value>) -> Result<Value, Vec<ConfigError>>,
-    pub(crate) parse: fn(Map<String, Value>) -> Result<AnyConfig, Vec<ConfigError>>,
+    pub(crate) parse: Parse,
     pub(crate) start: for<'a> fn(&'a Ctx, AnyConfig) -> StartFuture<'a>,
 }
 
@@ -312,10 +315,10 @@ impl PluginEntry {
                     .into_root_schema_for::<P::Config>()
             },
             fill_defaults: |written| {
-                serde_json::to_value(parse::<P>(written)?)
+                serde_json::to_value(parse::<P>(written, &[])?)
                     .map_err(|error| vec![ConfigError::new("", error.to_string())])
             },
-            parse: |written| Ok(Box::new(parse::<P>(written)?)),
+            parse: |written, left_out| Ok(Box::new(parse::<P>(written, left_out)?)),
             start: start::<P>,
         }
     }
@@ -328,10 +331,19 @@ impl PluginEntry {
     }
 }
 
-fn parse<P: Plugin>(written: Map<String, Value>) -> Result<P::Config, Vec<ConfigError>> {
-    let config = config::deserialize::<P::Config>(written)?;
-    let errors = P::check(&config);
-    if errors.is_empty() { Ok(config) } else { Err(errors) }
+fn parse<P: Plugin>(
+    written: Map<String, Value>,
+    left_out: &[String],
+) -> Result<P::Config, Vec<ConfigError>> {
+    let Salvaged { value, mut errors, removed } = config::deserialize(written, left_out);
+    if let Some(config) = &value {
+        let found = P::check(config).into_iter();
+        errors.extend(found.filter(|error| !error.rests_on(&removed)));
+    }
+    match value {
+        Some(config) if errors.is_empty() => Ok(config),
+        _ => Err(errors),
+    }
 }
 
 fn start<P: Plugin>(ctx: &Ctx, config: AnyConfig) -> StartFuture<'_> {
@@ -343,7 +355,7 @@ fn start<P: Plugin>(ctx: &Ctx, config: AnyConfig) -> StartFuture<'_> {
             anyhow::anyhow!("bug: `{}` was started before a service it requires", P::NAME)
         })?;
         let provided = P::setup(ctx, deps, *config).await?;
-        let mut services = ctx.services.write().unwrap_or_else(PoisonError::into_inner);
+        let mut services = write(&ctx.services);
         P::Provide::publish(provided, &mut services);
         Ok(())
     })

@@ -47,8 +47,9 @@ pub enum Fault {
     Tag { path: String, tag: String },
     /// No linked plugin has this name.
     UnknownPlugin { plugin: String, similar: Option<&'static str>, known: Vec<&'static str> },
-    /// A row of the reference host that no linked plugin implements.
-    NotProvided { name: String },
+    /// A row of the reference host that no linked plugin implements, though one may be named almost
+    /// like it.
+    NotProvided { name: String, similar: Option<&'static str> },
     /// Two rows share an id.
     DuplicateRow { row: String, first: Place },
     /// The configuration does not fit.
@@ -63,11 +64,22 @@ pub enum Fault {
         service: &'static str,
         /// Linked plugins that provide it.
         providers: Vec<&'static str>,
-        /// A row that would provide it if it were enabled.
-        disabled: Option<(String, Place)>,
+        /// A row that would provide it if it ran.
+        resting: Option<Resting>,
     },
     /// Rows require each other's services.
     Cycle { links: Vec<CycleLink> },
+}
+
+/// A row that does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resting {
+    /// Row id.
+    pub row: String,
+    /// The row's place.
+    pub place: Place,
+    /// It belongs to a front end that was not asked for; else it is disabled.
+    pub idle: bool,
 }
 
 /// One row of a cycle and what it waits for; the next one (after the last: the first) provides it.
@@ -119,7 +131,7 @@ impl fmt::Display for Fault {
             Self::RowKey { key, .. } => write!(f, "a row has no key `{key}`"),
             Self::Tag { path, tag } => write!(f, "{path}: tag `{tag}` is not evaluated"),
             Self::UnknownPlugin { plugin, .. } => write!(f, "no plugin is named `{plugin}`"),
-            Self::NotProvided { name } => {
+            Self::NotProvided { name, .. } => {
                 write!(f, "`{name}` is a DSH row that this host does not provide")
             }
             Self::DuplicateRow { row, first } => {
@@ -165,12 +177,22 @@ impl Fault {
             }
             Self::Tag { .. } => "write the value itself".to_owned(),
             Self::UnknownPlugin { known, .. } => format!("known plugins: {}", known.join(", ")),
-            Self::NotProvided { .. } => "remove the row or set `disabled: true` in it".to_owned(),
+            Self::NotProvided { similar: None, .. } => {
+                "remove the row or set `disabled: true` in it".to_owned()
+            }
+            Self::NotProvided { similar: Some(name), .. } => format!(
+                "did you mean `{name}`? Otherwise remove the row or set `disabled: true` in it"
+            ),
             Self::DuplicateRow { .. } => "give one of the two rows its own `id`".to_owned(),
             Self::Override { plugin, .. } => format!("add a row `- name: {plugin}`"),
             Self::DuplicateService { .. } => "disable one of the two rows".to_owned(),
-            Self::MissingService { disabled: Some((row, place)), .. } => {
-                format!("row `{row}` ({place}) provides it but is disabled")
+            Self::MissingService { resting: Some(Resting { row, place, idle }), .. } => {
+                let why = if *idle {
+                    "stays idle: it is the row of another front end"
+                } else {
+                    "is disabled"
+                };
+                format!("row `{row}` ({place}) provides it but {why}")
             }
             Self::MissingService { providers, .. } => match providers.as_slice() {
                 [] => "no plugin of this host provides it".to_owned(),

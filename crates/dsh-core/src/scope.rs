@@ -16,7 +16,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use futures_util::FutureExt as _;
@@ -24,10 +24,9 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::job::{Cleanup, Job};
+use crate::unwind::lock;
 
 mod job;
-
-pub(crate) use self::job::panic_text;
 
 type Outcome = Result<(), Arc<DisposeError>>;
 
@@ -301,8 +300,4 @@ impl Effect {
         let Some(job) = lock(&scope.state).jobs.get(&self.id).cloned() else { return Ok(()) };
         job.run().await
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,9 +3,12 @@
 //! Guarantees: entries are listed in the order of their registration; a name is taken until its
 //! entry is gone; an entry is visible exactly while its scope holds the cleanup that removes it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use crate::scope::{Effect, Scope, ScopeClosed};
+use crate::{
+    scope::{Effect, Scope, ScopeClosed},
+    unwind::lock,
+};
 
 /// Name → value registry with scoped contributions.
 pub struct ScopedMap<V> {
@@ -82,8 +85,4 @@ impl<V: Clone + Send + 'static> ScopedMap<V> {
 fn take<V>(entries: &mut Vec<(String, V)>, name: &str) -> Option<(String, V)> {
     let position = entries.iter().position(|(key, _)| key == name)?;
     Some(entries.remove(position))
-}
-
-fn lock<V>(entries: &Mutex<Vec<(String, V)>>) -> MutexGuard<'_, Vec<(String, V)>> {
-    entries.lock().unwrap_or_else(PoisonError::into_inner)
 }

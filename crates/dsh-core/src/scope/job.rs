@@ -4,7 +4,6 @@
 //! cleanup is dropped and leaves its scope, after a failure or a panic the next caller runs it again.
 
 use std::{
-    any::Any,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex},
 };
@@ -12,7 +11,8 @@ use std::{
 use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio::sync::watch;
 
-use super::{Effect, lock};
+use super::Effect;
+use crate::unwind::{lock, panic_text};
 
 pub(super) type Cleanup = Box<dyn FnMut() -> BoxFuture<'static, anyhow::Result<()>> + Send>;
 
@@ -66,7 +66,7 @@ impl Job {
     ) {
         let result = AssertUnwindSafe(async { cleanup().await }).catch_unwind().await;
         let result = result.unwrap_or_else(|panic| {
-            Err(anyhow::anyhow!("cleanup panicked: {}", panic_text(panic.as_ref())))
+            Err(anyhow::anyhow!("cleanup panicked: {}", panic_text(&*panic)))
         });
         if result.is_ok() {
             // Free what it holds before anybody hears that it is done.
@@ -83,10 +83,4 @@ impl Job {
 /// The task of a run is gone without a result.
 pub(super) fn stopped() -> anyhow::Error {
     anyhow::anyhow!("the runtime stopped before the cleanup ended")
-}
-
-/// The message of a panic.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }

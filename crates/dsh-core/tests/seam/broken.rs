@@ -125,7 +125,15 @@ fn single_mistakes() {
         ),
         (
             "- name: '@deepseek-ai/dsh-concret'\n",
-            "dsh.yml:1: no plugin is named `concret`\n    hint: did you mean `concert`?",
+            "dsh.yml:1: `@deepseek-ai/dsh-concret` is a DSH row that this host does not provide\n    hint: did you mean `concert`? Otherwise remove the row or set `disabled: true` in it",
+        ),
+        (
+            "- name: '@deepseek-ai/dsh-voice-far'\n",
+            "dsh.yml:1: `@deepseek-ai/dsh-voice-far` is a DSH row that this host does not provide\n    hint: remove the row or set `disabled: true` in it",
+        ),
+        (
+            "- name: concertos\n",
+            "dsh.yml:1: `concertos` is a DSH row that this host does not provide\n    hint: did you mean `concert`? Otherwise remove the row or set `disabled: true` in it",
         ),
         (
             "- name: zzzzzzzz\n",
@@ -207,4 +215,62 @@ fn disabled_rows_with_a_tag_are_nobodys_business() {
     let rows =
         "- name: printer\n  disabled: true\n  config: { token: !!js env.T }\n- name: voices\n";
     assert_eq!(resolve(&parse(rows)).unwrap().order(), ["voices"]);
+}
+
+#[test]
+fn a_wrong_key_hides_no_other_problem_of_its_row() {
+    let range = "dsh.yml:1: row `voice`: config.range.low";
+    let cases = [
+        // Bounds between values are checked whatever else is wrong.
+        (
+            "{ range: { low: 3, high: 2 }, txet: do }",
+            vec![
+                "dsh.yml:1: row `voice`: config.txet: unknown field `txet`, expected `text` or `range`\n    hint: did you mean `text`?".to_owned(),
+                format!("{range}: 3 is above `range.high` (2); lower it"),
+            ],
+        ),
+        (
+            "{ range: { low: 3, high: 2, mid: 1 }, text: 5 }",
+            vec![
+                format!("{}: unknown field `mid`, expected `low` or `high`", range.replace("low", "mid")),
+                "dsh.yml:1: row `voice`: config.text: invalid type: integer `5`, expected a string".to_owned(),
+                format!("{range}: 3 is above `range.high` (2); lower it"),
+            ],
+        ),
+        // Nothing is said about a value that nobody wrote.
+        (
+            "{ range: { low: 50, high: two } }",
+            vec![format!("{}: invalid type: string \"two\", expected u8", range.replace("low", "high"))],
+        ),
+        (
+            "{ range: 7, text: do }",
+            vec!["dsh.yml:1: row `voice`: config.range: invalid type: integer `7`, expected struct Range".to_owned()],
+        ),
+        (
+            "{ range: { low: 50, high: !!js env.HIGH } }",
+            vec!["dsh.yml:1: config.range.high: tag `!!js` is not evaluated\n    hint: write the value itself".to_owned()],
+        ),
+    ];
+    for (config, expected) in cases {
+        let expected = format!(
+            "cannot start dsh.yml: {} problem{}\n  {}",
+            expected.len(),
+            if expected.len() == 1 { "" } else { "s" },
+            expected.join("\n  ")
+        );
+        let yaml = format!("- name: voice\n  config: {config}\n- name: voices\n");
+        assert_eq!(problems(&yaml), expected, "{config}");
+    }
+}
+
+#[test]
+fn a_provider_that_does_not_run_is_named_with_the_reason() {
+    let idle = parse("- name: voices\n  id: choir\n- name: voice\n")
+        .with_front_end("audience", &["voices"]);
+    assert_eq!(
+        resolve(&idle).unwrap_err(),
+        "cannot start dsh.yml: 1 problem
+  dsh.yml:3: row `voice` needs service `voices`, which no enabled row provides
+    hint: row `choir` (dsh.yml:1) provides it but stays idle: it is the row of another front end"
+    );
 }

@@ -31,7 +31,7 @@ pub(crate) fn take_log() -> Vec<String> {
 pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
     prefix: "@deepseek-ai/dsh-",
     aliases: &[("voice-local", "voice"), ("choir", "voices")],
-    not_provided: &["printer"],
+    not_provided: &["printer", "concertos"],
 };
 
 pub(crate) fn parse(yaml: &str) -> Composition {
@@ -122,7 +122,8 @@ impl Plugin for Voice {
     fn check(config: &VoiceConfig) -> Vec<ConfigError> {
         let Range { low, high } = config.range;
         let message = format!("{low} is above `range.high` ({high}); lower it");
-        if low > high { vec![ConfigError::new("range.low", message)] } else { Vec::new() }
+        let error = ConfigError::new("range.low", message).and_about("range.high");
+        if low > high { vec![error] } else { Vec::new() }
     }
     async fn setup(
         ctx: &Ctx,
