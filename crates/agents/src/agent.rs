@@ -5,12 +5,15 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::{
-        PoisonError, RwLock,
+        RwLock,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use dsh_core::Scope;
+use dsh_core::{
+    Scope,
+    unwind::{read, write},
+};
 use tokio::sync::watch;
 
 use crate::inbox::Inbox;
@@ -120,12 +123,12 @@ impl Agent {
 
     /// Replaces its tool filter; `None` shows every tool. Calls that run already are not touched.
     pub fn set_tool_filter(&self, filter: Option<ToolFilter>) {
-        *self.tool_filter.write().unwrap_or_else(PoisonError::into_inner) = filter;
+        *write(&self.tool_filter) = filter;
     }
 
     /// Whether its filter lets it see and call the tool of this name.
     pub fn sees_tool(&self, name: &str) -> bool {
-        match &*self.tool_filter.read().unwrap_or_else(PoisonError::into_inner) {
+        match &*read(&self.tool_filter) {
             None => true,
             Some(ToolFilter::Only(names)) => names.contains(name),
             Some(ToolFilter::Except(names)) => !names.contains(name),

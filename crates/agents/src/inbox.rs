@@ -2,8 +2,9 @@
 //!
 //! Guarantees: order of arrival, each notice is drained once, a waiter never misses one.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use dsh_core::lock;
 use tokio::sync::watch;
 
 /// One notice.
@@ -55,7 +56,7 @@ impl Inbox {
     }
 
     fn change<T>(&self, edit: impl FnOnce(&mut Vec<Notice>) -> T) -> T {
-        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notices = lock(&self.notices);
         let out = edit(&mut notices);
         // Published under the lock, so that the count never lags behind a later change.
         self.count.send_replace(notices.len());

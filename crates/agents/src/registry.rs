@@ -2,11 +2,11 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use dsh_core::{
-    Scope,
+    Scope, lock,
     scope::{DisposeError, ScopeClosed},
 };
 
@@ -100,7 +100,7 @@ impl AgentRegistry {
     /// The table without the agents that are wholly gone. Their removal happens here and not after
     /// a disposal, because that may be asked for by anyone and finish without a waiter.
     fn known(&self) -> MutexGuard<'_, Vec<Arc<Agent>>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         known.retain(|agent| !agent.is_ending() || !agent.scope().pending().is_empty());
         known
     }

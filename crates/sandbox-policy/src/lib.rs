@@ -13,14 +13,14 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use agents::{Agent, AgentInstance, Agents};
 use dsh_core::{
-    Ctx, Deps, Plugin, Provided, Scope, ScopedMap, Service, async_trait,
+    Ctx, Deps, Plugin, Provided, Scope, ScopedMap, Service, async_trait, lock,
     scoped_map::ContributeError,
 };
 
@@ -176,10 +176,6 @@ impl PolicyRegistry {
     fn mode(&self, modes: &BTreeMap<AgentInstance, SandboxMode>, agent: &Agent) -> SandboxMode {
         modes.get(&agent.instance()).copied().unwrap_or(self.default_mode)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Configuration of [`SandboxPolicyPlugin`].

@@ -5,13 +5,13 @@ use std::{
     io,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use agents::{Agent, AgentInstance};
-use dsh_core::{Scope, ScopedMap, scoped_map::ContributeError};
+use dsh_core::{Scope, ScopedMap, lock, scoped_map::ContributeError};
 
 use crate::{EventLog, LineTap, LogError, event::Event, file::LogFile, path};
 
@@ -121,8 +121,4 @@ impl Inner {
             tap(instance, line);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,12 +6,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use agents::{Agent, AgentInstance};
 use dsh_core::{
-    Ctx, Deps, Plugin, Provided, Scope, ScopedMap, Service, async_trait, plugin::NoConfig,
+    Ctx, Deps, Plugin, Provided, Scope, ScopedMap, Service, async_trait, lock, plugin::NoConfig,
 };
 
 /// Service key of the system prompt.
@@ -104,10 +104,6 @@ impl Default for PromptRegistry {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Provides [`SystemPrompt`].

@@ -3,8 +3,9 @@
 //! Guarantee: the body runs at most once, and once it started [`Core::settle`] awaits its end, even
 //! when everything around it has been dropped.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use dsh_core::lock;
 use serde_json::Value;
 use tokio::{sync::oneshot, task::JoinHandle};
 
@@ -69,7 +70,7 @@ impl<'a> Core<'a> {
             // With nobody listening any more the work has ended well all the same.
             sender.send(tool.execute(call).await).ok();
         });
-        *self.body.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        *lock(&self.body) = Some(task);
         let outcome = receiver.await;
         abandoned.disarm();
         outcome.unwrap_or_else(|_| Err(panicked(&format!("tool `{}`", self.entry.name()))))
@@ -77,7 +78,7 @@ impl<'a> Core<'a> {
 
     /// Resolves when no body runs any more.
     pub(crate) async fn settle(&self) {
-        let body = self.body.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let body = lock(&self.body).take();
         if let Some(body) = body
             && let Err(error) = body.await
         {

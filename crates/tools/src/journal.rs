@@ -6,10 +6,11 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use agents::{Agent, AgentInstance};
+use dsh_core::lock;
 use session_log::{Event, EventLog};
 
 type Reported = Arc<Mutex<BTreeSet<AgentInstance>>>;
@@ -67,8 +68,4 @@ impl CallLog<'_> {
         }
         true
     }
-}
-
-fn lock(reported: &Reported) -> MutexGuard<'_, BTreeSet<AgentInstance>> {
-    reported.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,6 +9,7 @@
 //!   [`ResultObserver`]s → log `tool/result`;
 //! - a body that started is awaited to its end: dropping the caller's future, or a layer that
 //!   drops its `Next`, cancels it and lets it finish;
+//! - an argument that no schema declares is logged by its name and size alone, and quoted nowhere;
 //! - tools, layers, guards and observers vanish with the scope that contributed them; a tool
 //!   leaves after its running calls have been cancelled and are over.
 
@@ -24,6 +25,7 @@ mod core;
 mod journal;
 mod pipeline;
 mod running;
+mod withheld;
 
 pub use call::{Content, ContentBlock, ErrorCode, ErrorInfo, ProgressSink, ToolCall, ToolResult};
 pub use dialect::{DialectError, parameters_of, small_dialect};
@@ -34,6 +36,7 @@ pub use layer::{
 };
 pub use registry::{ToolListing, ToolRegistry};
 pub use tool::{Tool, ToolError, ToolOutput, ToolSpec};
+pub use withheld::{withheld, withhold};
 
 use std::sync::Arc;
 

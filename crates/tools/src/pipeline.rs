@@ -16,6 +16,7 @@ use crate::{
     layer::{Next, Outcome, PostDecision, PreDecision},
     registry::{Entry, Inner, not_live},
     tool::ToolError,
+    withheld::withhold,
 };
 
 /// Name of the errors the pipeline itself makes.
@@ -58,8 +59,11 @@ impl From<ToolError> for Finished {
 
 /// Runs an admitted call. `entry` is the tool of that name, whether or not the agent sees it.
 pub(crate) async fn run(inner: &Inner, entry: Option<&Entry>, call: ToolCall) -> ToolResult {
-    let logged =
-        entry.map_or_else(|| call.arguments.clone(), |it| it.log_arguments(&call.arguments));
+    let logged = match entry {
+        Some(entry) => entry.log_arguments(&call.arguments),
+        // A misspelt tool may have been meant to take a secret.
+        None => withhold(&call.arguments, |_, _| false),
+    };
     let log = inner.journal.open(call.agent.as_deref());
     if let Some(log) = &log {
         log.append(Event::tool_call(&call.call_id, &call.name, &logged));

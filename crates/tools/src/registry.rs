@@ -23,6 +23,7 @@ use crate::{
     running::{CancelOnDrop, Running, RunningCalls, Ticket},
     schema::{OutputSchema, ParameterSchema},
     tool::{Tool, ToolError, ToolSpec},
+    withheld::withhold_undeclared,
 };
 
 /// One tool as an agent sees it.
@@ -259,9 +260,13 @@ impl Entry {
         &self.tool.spec().name
     }
 
-    /// What of `arguments` may be logged; nothing when the tool fails to say it.
+    /// What of `arguments` may be logged: what the tool says of what it declares, nothing when it
+    /// fails to say it.
     pub(crate) fn log_arguments(&self, arguments: &Value) -> Value {
-        catch_unwind(AssertUnwindSafe(|| self.tool.log_arguments(arguments))).unwrap_or_default()
+        let told = catch_unwind(AssertUnwindSafe(|| self.tool.log_arguments(arguments)));
+        let mut logged = told.unwrap_or_default();
+        withhold_undeclared(&self.tool.spec().parameters, arguments, &mut logged);
+        logged
     }
 
     /// The arguments as the body gets them. Only values that are also in `logged` are quoted in

@@ -5,11 +5,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use agents::{Agent, AgentInstance};
-use dsh_core::{Cancel, scope::ScopeClosed};
+use dsh_core::{Cancel, lock, scope::ScopeClosed};
 use tokio::sync::watch;
 
 /// What a running call depends on.
@@ -92,10 +92,6 @@ impl Drop for Ticket {
         lock(&self.calls.calls).remove(&self.id);
         self.calls.ended.send_modify(|ended| *ended = ended.wrapping_add(1));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Cancels when it is dropped before it was disarmed.

@@ -51,8 +51,10 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// What of the arguments may be logged with the call. They are as the caller wrote them: they
-    /// may be no object, miss required properties and hold undeclared ones.
+    /// What of the arguments may be logged with the call, and quoted in an error. They are as the
+    /// caller wrote them: they may be no object, miss required properties and hold undeclared ones.
+    /// Undeclared ones that it leaves in place are withheld by the pipeline; see
+    /// [`withhold`](crate::withhold) for how to do the same with declared ones.
     fn log_arguments(&self, arguments: &Value) -> Value {
         arguments.clone()
     }

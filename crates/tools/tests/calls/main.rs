@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a fixture that cannot be built is a failed test")]
 
 mod common;
+mod logged;
 mod pipeline;
 mod registry;
