@@ -215,13 +215,13 @@ mod tests {
     fn every_missing_key_is_reported() {
         #[derive(Debug, Deserialize, JsonSchema)]
         #[expect(dead_code, reason = "only the errors are read")]
-        struct Two {
+        struct Needs {
             one: u32,
             #[serde(rename = "second")]
             two: Inner,
             three: Option<u32>,
         }
-        let found = errors_of::<Two>(json!({ "three": "x" }));
+        let found = errors_of::<Needs>(json!({ "three": "x" }));
         let messages: Vec<&str> = found.iter().map(|(_, message)| message.as_str()).collect();
         assert_eq!(
             messages[1..],

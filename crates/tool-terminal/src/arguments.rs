@@ -4,12 +4,11 @@
 use std::sync::Arc;
 
 use agents::Agent;
+use dsh_core::{SafeInteger, number::MAX_SAFE_INTEGER};
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
 use terminal::TerminalError;
 use tools::{ToolCall, ToolError};
-
-use crate::MAX_SAFE_INTEGER;
 
 /// An error under the family's name.
 pub(crate) fn failure(code: &str, message: impl Into<String>) -> ToolError {
@@ -48,33 +47,16 @@ pub(crate) fn session_id(id: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// A whole number of at least `least`.
-pub(crate) fn whole(name: &str, number: &Number, least: u64, hint: &str) -> Result<u64, ToolError> {
-    let value = number.as_u64().or_else(|| whole_float(number.as_f64()?));
-    match value {
-        Some(value) if (least..=MAX_SAFE_INTEGER).contains(&value) => Ok(value),
-        _ => {
-            let kind = if least == 0 { "non-negative" } else { "positive" };
-            let most =
-                if value.is_some_and(|it| it > MAX_SAFE_INTEGER) { " up to 2^53 - 1" } else { "" };
-            Err(invalid(format_args!(
-                r#""{name}" must be a {kind} integer{most}, got {number}: {hint}"#
-            )))
-        }
-    }
-}
-
-/// `5.0` is a whole number to JSON; `5.5`, `-1.0` and what an `f64` cannot hold exactly are none.
-fn whole_float(number: f64) -> Option<u64> {
-    #[expect(clippy::cast_precision_loss, reason = "2^53 - 1 is exact")]
-    let most = MAX_SAFE_INTEGER as f64;
-    if number.fract() != 0.0 || !(0.0..=most).contains(&number) {
-        return None;
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "whole and in range"
-    )]
-    Some(number as u64)
+/// A whole number of at least `LEAST`.
+pub(crate) fn whole<const LEAST: u64>(
+    name: &str,
+    number: &Number,
+    hint: &str,
+) -> Result<u64, ToolError> {
+    SafeInteger::<LEAST>::from_number(number).map(SafeInteger::get).ok_or_else(|| {
+        let kind = if LEAST == 0 { "non-negative" } else { "positive" };
+        let large = number.as_u64().is_some_and(|it| it > MAX_SAFE_INTEGER);
+        let most = if large { " up to 2^53 - 1" } else { "" };
+        invalid(format_args!(r#""{name}" must be a {kind} integer{most}, got {number}: {hint}"#))
+    })
 }

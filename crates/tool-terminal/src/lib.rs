@@ -6,7 +6,8 @@
 //! - a session or job id is whole in the text that issues it, however small the bound;
 //! - what a send types is logged only after the terminal is known to have shown it.
 //!
-//! Reading order: [`text`] (pure) → `value`, `schema` (what crosses the wire) → one file per tool.
+//! Reading order: [`text`] (pure) → `value`, `schema` (what crosses the wire) → `simple` (the
+//! skeleton of all tools but `send`) → one file per tool.
 
 mod arguments;
 mod close;
@@ -16,25 +17,21 @@ mod read;
 mod schema;
 mod send;
 mod signal;
+mod simple;
 pub mod text;
 mod typed;
 pub mod value;
 
 use std::sync::Arc;
 
-use dsh_core::{Ctx, Deps, Plugin, Provided, async_trait, register_plugin};
+use dsh_core::{Ctx, Deps, Plugin, Provided, SafeInteger, async_trait, register_plugin};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde::{Deserialize, Serialize};
 use system_prompt::{Section, SystemPrompt};
 use terminal::{TerminalRegistry, Terminals};
 use tools::{Content, ContentBlock, DialectError, Tool, Tools};
 
-use crate::text::Keep;
-
-/// The smallest bound on a result: an acknowledgement with its id still fits.
-const LEAST_RESULT_BYTES: u64 = 64;
-/// The largest integer that every JSON reader keeps exact.
-const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+use crate::{close::Close, list::List, open::Open, read::Read, signal::Signal, text::Keep};
 
 const GUIDANCE: &str = "Use a terminal session only when work needs persistent terminal state or \
 interactive stdin; prefer shell/read/write/edit for bounded one-shot operations. Track every \
@@ -54,26 +51,19 @@ pub struct Config {
     pub report_state: bool,
     /// Offer `run_in_background`.
     pub enable_run_in_background: bool,
-    /// Most bytes of one result, everything included.
-    #[serde(deserialize_with = "result_bytes")]
-    #[schemars(range(min = 64, max = 9_007_199_254_740_991_u64))]
-    pub max_result_bytes: u64,
+    /// Most bytes of one result, everything included. At the least an acknowledgement with its id
+    /// still fits.
+    pub max_result_bytes: SafeInteger<64>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { report_state: true, enable_run_in_background: true, max_result_bytes: 262_144 }
+        Self {
+            report_state: true,
+            enable_run_in_background: true,
+            max_result_bytes: SafeInteger::of::<262_144>(),
+        }
     }
-}
-
-fn result_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    let bytes = u64::deserialize(deserializer)?;
-    if (LEAST_RESULT_BYTES..=MAX_SAFE_INTEGER).contains(&bytes) {
-        return Ok(bytes);
-    }
-    Err(D::Error::custom(format!(
-        "{bytes} is out of range: at least {LEAST_RESULT_BYTES}, at most {MAX_SAFE_INTEGER}"
-    )))
 }
 
 #[async_trait]
@@ -110,15 +100,15 @@ pub fn six(
         terminals: Arc::clone(terminals),
         report_state: config.report_state,
         background: config.enable_run_in_background,
-        cap: usize::try_from(config.max_result_bytes).unwrap_or(usize::MAX),
+        cap: config.max_result_bytes.as_len(),
     };
     Ok([
-        Arc::new(open::Open::new(host.clone())?),
+        simple::tool::<Open>(&host)?,
         Arc::new(send::Send::new(host.clone())?),
-        Arc::new(read::Read::new(host.clone())?),
-        Arc::new(signal::Signal::new(host.clone())?),
-        Arc::new(close::Close::new(host.clone())?),
-        Arc::new(list::List::new(host)?),
+        simple::tool::<Read>(&host)?,
+        simple::tool::<Signal>(&host)?,
+        simple::tool::<Close>(&host)?,
+        simple::tool::<List>(&host)?,
     ])
 }
 

@@ -1,21 +1,22 @@
 //! `terminal_open`: a new session.
 
-use dsh_core::async_trait;
+use std::sync::Arc;
+
+use agents::Agent;
+use dsh_core::Cancel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use terminal::SpawnRequest;
-use tools::{
-    CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
-    ToolOutput, ToolResult, ToolSpec, parameters_of,
-};
+use tools::{ToolError, ToolKind};
 
 use crate::{
     Host,
-    arguments::{agent, invalid, parse, refused},
+    arguments::{invalid, refused},
     schema,
-    text::{self, Keep},
-    value::{OpenValue, json, typed},
+    simple::Simple,
+    text,
+    value::OpenValue,
 };
 
 const DESCRIPTION: &str = "Open a persistent terminal session: a real shell on a pseudo-terminal \
@@ -24,7 +25,7 @@ Returns the session id that the other terminal tools take, then what the shell p
 start. Close the session with terminal_close when you no longer need it.";
 
 #[derive(Deserialize, JsonSchema)]
-struct Args {
+pub(crate) struct Args {
     /// Kind of session, usually `shell`. The error for an unknown one lists the kinds there are.
     #[serde(rename = "type")]
     kind: String,
@@ -35,60 +36,40 @@ struct Args {
     cwd: Option<String>,
 }
 
-pub(crate) struct Open {
-    host: Host,
-    spec: ToolSpec,
-}
+pub(crate) struct Open;
 
-impl Open {
-    pub(crate) fn new(host: Host) -> Result<Self, DialectError> {
-        let spec = ToolSpec {
-            name: "terminal_open".to_owned(),
-            description: DESCRIPTION.to_owned(),
-            parameters: parameters_of::<Args>()?,
-            output: schema::open(),
-        };
-        Ok(Self { host, spec })
-    }
-}
+impl Simple for Open {
+    const NAME: &'static str = "terminal_open";
+    const DESCRIPTION: &'static str = DESCRIPTION;
+    const KIND: ToolKind = ToolKind::Execute;
+    type Args = Args;
+    type Value = OpenValue;
 
-#[async_trait]
-impl Tool for Open {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn output(_: &Host) -> Value {
+        schema::open()
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
-        let owner = agent(&call)?;
-        let Args { kind, name, cwd } = parse(&call.arguments)?;
+    async fn run(
+        host: &Host,
+        owner: &Arc<Agent>,
+        Args { kind, name, cwd }: Args,
+        cancel: &Cancel,
+    ) -> Result<OpenValue, ToolError> {
         if kind.is_empty() {
             return Err(invalid(format_args!(
                 r#""type" is empty: available types are {}"#,
-                self.host.terminals.list_backends().join(", ")
+                host.terminals.list_backends().join(", ")
             )));
         }
         if name.as_ref().is_some_and(String::is_empty) {
             return Err(invalid(r#""name" is empty: give the session a name or leave it out"#));
         }
         let request = SpawnRequest { kind, name, cwd };
-        let spawned =
-            self.host.terminals.spawn(owner, request, &call.cancel).await.map_err(refused)?;
-        json(&OpenValue::new(spawned, self.host.cap)).map(ToolOutput::from)
+        let spawned = host.terminals.spawn(owner, request, cancel).await.map_err(refused)?;
+        Ok(OpenValue::new(spawned, host.cap))
     }
 
-    fn render(&self, _: &Value, value: &Value) -> String {
-        typed(value, |it| text::open(it, self.host.cap))
-    }
-
-    fn finalize_content(&self, _result: &ToolResult, content: Content) -> Content {
-        self.host.bound(Keep::Head, content)
-    }
-
-    fn present_call(&self, _arguments: &Value) -> Option<CallIntent> {
-        Some(CallIntent::Generic { kind: ToolKind::Execute })
-    }
-
-    fn present_result(&self, _arguments: &Value, result: &ToolResult) -> Option<ResultIntent> {
-        (!result.is_error()).then_some(ResultIntent::Generic { kind: ToolKind::Execute })
+    fn text(_: &Value, value: &OpenValue, cap: usize) -> String {
+        text::open(value, cap)
     }
 }

@@ -1,21 +1,21 @@
 //! `terminal_read`: a page of what a session has shown.
 
-use dsh_core::async_trait;
+use std::sync::Arc;
+
+use agents::Agent;
+use dsh_core::Cancel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
-use terminal::ReadRequest;
-use tools::{
-    CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
-    ToolOutput, ToolResult, ToolSpec, parameters_of,
-};
+use terminal::{ReadPage, ReadRequest};
+use tools::{ToolError, ToolKind};
 
 use crate::{
     Host,
-    arguments::{agent, parse, refused, session_id, whole},
+    arguments::{refused, session_id, whole},
     schema,
+    simple::Simple,
     text::{self, Keep},
-    value::{json, typed},
 };
 
 const DESCRIPTION: &str = "Read what a terminal session has shown, also while a program runs or \
@@ -26,7 +26,7 @@ offset 0 ends with the newest line, and a page is printed oldest line first. \
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Args {
+pub(crate) struct Args {
     /// Id that `terminal_open` returned.
     session_id: String,
     /// Newest lines to skip, a whole number (default 0).
@@ -35,66 +35,48 @@ struct Args {
     count: Option<Number>,
 }
 
-pub(crate) struct Read {
-    host: Host,
-    spec: ToolSpec,
-}
+pub(crate) struct Read;
 
-impl Read {
-    pub(crate) fn new(host: Host) -> Result<Self, DialectError> {
-        let spec = ToolSpec {
-            name: "terminal_read".to_owned(),
-            description: DESCRIPTION.to_owned(),
-            parameters: parameters_of::<Args>()?,
-            output: schema::read(host.report_state),
-        };
-        Ok(Self { host, spec })
-    }
-}
+impl Simple for Read {
+    const NAME: &'static str = "terminal_read";
+    const DESCRIPTION: &'static str = DESCRIPTION;
+    const KIND: ToolKind = ToolKind::Read;
+    const KEEP: Keep = Keep::Tail;
+    type Args = Args;
+    type Value = ReadPage;
 
-#[async_trait]
-impl Tool for Read {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn output(host: &Host) -> Value {
+        schema::read(host.report_state)
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
-        let owner = agent(&call)?;
-        let args: Args = parse(&call.arguments)?;
+    async fn run(
+        host: &Host,
+        owner: &Arc<Agent>,
+        args: Args,
+        _: &Cancel,
+    ) -> Result<ReadPage, ToolError> {
         session_id(&args.session_id)?;
         let mut request = ReadRequest::default();
         if let Some(offset) = args.offset {
-            request.offset = whole("offset", &offset, 0, "0 is the newest line")?;
+            request.offset = whole::<0>("offset", &offset, "0 is the newest line")?;
         }
         if let Some(count) = args.count {
-            request.count = whole("count", &count, 1, "it is the number of lines to return")?;
+            request.count = whole::<1>("count", &count, "it is the number of lines to return")?;
         }
-        let mut page =
-            self.host.terminals.read(owner, &args.session_id, request).await.map_err(refused)?;
-        let kept = text::tail(&page.text, self.host.cap);
+        let page = host.terminals.read(owner, &args.session_id, request).await;
+        let mut page = page.map_err(refused)?;
+        let kept = text::tail(&page.text, host.cap);
         if kept.len() < page.text.len() {
             page.text = kept.to_owned();
             page.truncated = true;
         }
-        if !self.host.report_state {
+        if !host.report_state {
             page.first_line = None;
         }
-        json(&page).map(ToolOutput::from)
+        Ok(page)
     }
 
-    fn render(&self, _: &Value, value: &Value) -> String {
-        typed(value, |it| text::read(it, self.host.cap))
-    }
-
-    fn finalize_content(&self, result: &ToolResult, content: Content) -> Content {
-        self.host.bound(if result.is_error() { Keep::Head } else { Keep::Tail }, content)
-    }
-
-    fn present_call(&self, _arguments: &Value) -> Option<CallIntent> {
-        Some(CallIntent::Generic { kind: ToolKind::Read })
-    }
-
-    fn present_result(&self, _arguments: &Value, result: &ToolResult) -> Option<ResultIntent> {
-        (!result.is_error()).then_some(ResultIntent::Generic { kind: ToolKind::Read })
+    fn text(_: &Value, page: &ReadPage, cap: usize) -> String {
+        text::read(page, cap)
     }
 }

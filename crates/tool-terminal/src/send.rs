@@ -8,11 +8,11 @@ use std::sync::Arc;
 use dsh_core::{Cancel, async_trait};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use terminal::{OutputSubscription, SendOperation, SendOutcome, SendRequest, TerminalError};
+use serde_json::Value;
+use terminal::{SendOperation, SendOutcome, SendRequest, TerminalError};
 use tools::{
     CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
-    ToolOutput, ToolResult, ToolSpec, parameters_of,
+    ToolOutput, ToolResult, ToolSpec, parameters_of, withhold,
 };
 
 use crate::{
@@ -151,42 +151,40 @@ impl Tool for Send {
     }
 
     fn log_arguments(&self, arguments: &Value) -> Value {
-        let mut held_back = arguments.clone();
-        if let Some(text) = held_back.get_mut("text") {
-            *text = json!({ "bytes": text.as_str().map_or(0, str::len) });
-        }
-        held_back
+        withhold(arguments, |name, value| match name {
+            "sessionId" => value.is_string(),
+            "submit" | "run_in_background" => value.is_boolean(),
+            _ => false,
+        })
     }
 }
 
-/// Waits for the settlement; feeds the call's progress, and passes its cancellation on once.
+/// Waits for the settlement and for the last of the output; feeds the call's progress, and passes
+/// its cancellation on once.
 async fn settled(
     operation: &Arc<dyn SendOperation>,
     call: &ToolCall,
 ) -> Result<SendOutcome, TerminalError> {
-    let mut output = call.progress.as_ref().map(|sink| (sink, operation.subscribe()));
-    let mut cancel_seen = false;
-    let done = operation.done();
-    tokio::pin!(done);
-    loop {
+    let output = call.progress.as_ref().map(|sink| (sink, operation.subscribe()));
+    let settlement = async {
+        let done = operation.done();
+        tokio::pin!(done);
         tokio::select! {
             outcome = &mut done => return outcome,
-            () = call.cancel.cancelled(), if !cancel_seen => {
-                cancel_seen = true;
+            () = call.cancel.cancelled() => {
                 operation.cancel(call.cancel.reason().unwrap_or("cancelled"));
             }
-            more = next(output.as_mut().map(|it| &mut it.1)), if output.is_some() => {
-                match (more, &output) {
-                    (Some(text), Some((sink, _))) => sink.output(&text),
-                    _ => output = None,
-                }
-            }
         }
-    }
-}
-
-async fn next(output: Option<&mut Box<dyn OutputSubscription>>) -> Option<String> {
-    Some(output?.next().await?.text)
+        done.await
+    };
+    // On a path of its own: a wait for output that is given up half-way may take output with it.
+    let progress = async {
+        let Some((sink, mut output)) = output else { return };
+        while let Some(delta) = output.next().await {
+            sink.output(&delta.text);
+        }
+    };
+    tokio::join!(settlement, progress).0
 }
 
 /// What a card needs of the arguments, be they the call's or the log's.
@@ -222,5 +220,133 @@ impl<'a> Card<'a> {
 
     fn description(&self) -> String {
         format!("Terminal {}", text::escape(self.session))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    };
+
+    use terminal::{OutputDelta, OutputSubscription, SessionStatus, WaitReason};
+    use tokio::sync::Notify;
+    use tools::ProgressSink;
+
+    use super::*;
+
+    /// What steps a send whose follower takes its one piece of output at once and hands it over when told to.
+    #[derive(Default)]
+    struct Slow {
+        taken: Notify,
+        hand_over: Notify,
+        cancelled: Notify,
+        settle: Notify,
+    }
+
+    struct Sending(Arc<Slow>);
+
+    #[async_trait]
+    impl SendOperation for Sending {
+        async fn done(&self) -> Result<SendOutcome, TerminalError> {
+            self.0.settle.notified().await;
+            Ok(SendOutcome {
+                viewport: "piece".to_owned(),
+                wait_reason: WaitReason::StdinRead,
+                session_status: SessionStatus::Running,
+                truncated: false,
+                last_command: None,
+                state: None,
+                input: None,
+                repaired: Vec::new(),
+                echoed: true,
+            })
+        }
+        fn is_settled(&self) -> bool {
+            false
+        }
+        async fn read_output(&self) -> OutputDelta {
+            OutputDelta::default()
+        }
+        fn subscribe(&self) -> Box<dyn OutputSubscription> {
+            Box::new(Follower { send: Arc::clone(&self.0), consumed: AtomicBool::new(false) })
+        }
+        fn cancel(&self, _reason: &str) -> bool {
+            self.0.cancelled.notify_one();
+            true
+        }
+    }
+
+    struct Follower {
+        send: Arc<Slow>,
+        consumed: AtomicBool,
+    }
+
+    #[async_trait]
+    impl OutputSubscription for Follower {
+        async fn next(&mut self) -> Option<OutputDelta> {
+            if self.consumed.swap(true, Ordering::Relaxed) {
+                return None;
+            }
+            self.send.taken.notify_one();
+            self.send.hand_over.notified().await;
+            Some(OutputDelta { text: "piece".to_owned(), truncated: false })
+        }
+    }
+
+    #[derive(Default)]
+    struct Sink(Mutex<String>);
+
+    impl ProgressSink for Sink {
+        fn output(&self, text: &str) {
+            self.0.lock().unwrap().push_str(text);
+        }
+    }
+
+    /// Where the piece is handed over.
+    #[derive(Clone, Copy, Debug)]
+    enum After {
+        Cancellation,
+        Settlement,
+    }
+
+    #[tokio::test]
+    async fn no_output_is_lost_on_the_way_to_progress() {
+        for after in [After::Cancellation, After::Settlement] {
+            let slow = Arc::<Slow>::default();
+            let sink = Arc::<Sink>::default();
+            let call = ToolCall {
+                call_id: "c1".to_owned(),
+                name: "terminal_send".to_owned(),
+                arguments: Value::Null,
+                agent: None,
+                cancel: Cancel::new(),
+                progress: Some(Arc::clone(&sink) as Arc<dyn ProgressSink>),
+            };
+            let operation: Arc<dyn SendOperation> = Arc::new(Sending(Arc::clone(&slow)));
+            let steps = async {
+                slow.taken.notified().await;
+                call.cancel.cancel("enough");
+                slow.cancelled.notified().await;
+                match after {
+                    After::Cancellation => {
+                        slow.hand_over.notify_one();
+                        testkit::wait_until("progress", || *sink.0.lock().unwrap() == "piece")
+                            .await;
+                        slow.settle.notify_one();
+                    }
+                    After::Settlement => {
+                        slow.settle.notify_one();
+                        tokio::task::yield_now().await;
+                        slow.hand_over.notify_one();
+                    }
+                }
+            };
+            let sending = async { tokio::join!(settled(&operation, &call), steps).0 };
+            let outcome = testkit::guarded("send", sending).await.unwrap();
+            assert_eq!(outcome.viewport, "piece");
+            assert_eq!(*sink.0.lock().unwrap(), "piece", "{after:?}");
+        }
     }
 }

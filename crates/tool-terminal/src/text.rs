@@ -60,11 +60,8 @@ struct Draft<'a> {
 
 /// `terminal_open`.
 pub fn open(value: &OpenValue, cap: usize) -> String {
-    let mut head = format!("started terminal session {}", value.session_id);
-    if let Some(name) = &value.name {
-        write!(head, " ({})", escape(name)).ok();
-    }
-    write!(head, " [type: {}]", escape(&value.kind)).ok();
+    let mut head = format!("started terminal session {}", named(&value.session));
+    write!(head, " [type: {}]", escape(&value.session.kind)).ok();
     let draft = Draft {
         head: Some(head.into()),
         body: &value.motd,
@@ -147,15 +144,20 @@ pub fn list(sessions: &[ListedSession], cap: usize) -> String {
 }
 
 fn list_line(session: &ListedSession) -> String {
-    let mut line = session.session_id.clone();
-    if let Some(name) = &session.name {
-        write!(line, " ({})", escape(name)).ok();
-    }
+    let mut line = named(session);
     write!(line, " [{}] {}", escape(&session.kind), status(&session.status)).ok();
     if let Some(pid) = session.pid {
         write!(line, " pid={pid}").ok();
     }
     line
+}
+
+/// `pty-1 (main)`, or without a name `pty-1`.
+fn named(session: &ListedSession) -> String {
+    match &session.name {
+        Some(name) => format!("{} ({})", session.session_id, escape(name)),
+        None => session.session_id.clone(),
+    }
 }
 
 /// `running`, or `exited code=0 signal=null`.

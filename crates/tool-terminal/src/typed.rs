@@ -5,8 +5,10 @@
 use std::{
     collections::{HashSet, VecDeque},
     hash::{BuildHasher as _, RandomState},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
+
+use dsh_core::lock;
 
 /// Most texts remembered.
 const MOST: usize = 4096;
@@ -29,7 +31,7 @@ impl Typed {
     /// reads without echo.
     pub(crate) fn note(&self, session: &str, text: &str, echoed: bool, asks_unseen: bool) {
         let hash = self.hash(session, text);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if echoed {
             state.unseen.retain(|it| *it != hash);
         } else if !state.unseen.contains(&hash) {
@@ -48,12 +50,12 @@ impl Typed {
     /// Whether this text was typed unseen.
     pub(crate) fn was_unseen(&self, session: &str, text: &str) -> bool {
         let hash = self.hash(session, text);
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).unseen.contains(&hash)
+        lock(&self.state).unseen.contains(&hash)
     }
 
     /// Whether the session was reading without echo when its last send ended.
     pub(crate) fn asks_unseen(&self, session: &str) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).asking.contains(session)
+        lock(&self.state).asking.contains(session)
     }
 
     fn hash(&self, session: &str, text: &str) -> u64 {

@@ -15,19 +15,9 @@ use crate::{arguments::failure, text};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenValue {
-    /// Opaque id.
-    pub session_id: String,
-    /// Display name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Backend type.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Process id of the top-level process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// Whether it runs.
-    pub status: SessionStatus,
+    /// The session as [`terminal_list`](ListedSession) shows it.
+    #[serde(flatten)]
+    pub session: ListedSession,
     /// What was shown until it was ready.
     pub motd: String,
 }
@@ -35,9 +25,8 @@ pub struct OpenValue {
 impl OpenValue {
     /// Keeps at most `cap` bytes of the startup output, the newest ones.
     pub(crate) fn new(spawned: Spawned, cap: usize) -> Self {
-        let ListedSession { session_id, name, kind, pid, status } = spawned.session.into();
         let motd = text::tail(&spawned.motd, cap).to_owned();
-        Self { session_id, name, kind, pid, status, motd }
+        Self { session: spawned.session.into(), motd }
     }
 }
 

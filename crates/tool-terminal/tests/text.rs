@@ -51,14 +51,7 @@ fn state(kind: StateKind) -> SendState {
 }
 
 fn open(name: Option<&str>, motd: &str) -> OpenValue {
-    OpenValue {
-        session_id: "pty-1".to_owned(),
-        name: name.map(str::to_owned),
-        kind: "shell".to_owned(),
-        pid: Some(4711),
-        status: SessionStatus::Running,
-        motd: motd.to_owned(),
-    }
+    OpenValue { session: listed("pty-1", name, SessionStatus::Running), motd: motd.to_owned() }
 }
 
 fn page(text: &str, truncated: bool) -> ReadPage {
@@ -254,7 +247,7 @@ fn a_list_loses_its_last_lines() {
 fn an_acknowledgement_keeps_its_id_at_the_smallest_bound() {
     let long = "n".repeat(300);
     let mut value = open(Some(&long), &"x".repeat(300));
-    value.session_id = "pty-1234567890".to_owned();
+    value.session.session_id = "pty-1234567890".to_owned();
     let opened = text::open(&value, 64);
     assert!(opened.starts_with("started terminal session pty-1234567890 (n"), "{opened}");
     assert!(opened.len() <= 64 && opened.ends_with(TRUNCATED), "{opened}");

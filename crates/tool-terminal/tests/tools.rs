@@ -550,6 +550,38 @@ async fn what_was_typed_unseen_stays_unseen() {
     assert!(log.contains(r#""text":"sudo true""#), "{log}");
 }
 
+#[tokio::test]
+async fn what_may_be_a_secret_is_neither_logged_nor_quoted() {
+    let script = Script::new();
+    let (host, agent) = boot(&script, "{}").await;
+    open(&host, &agent).await;
+    for (tool, arguments) in [
+        ("terminal_send", json!({ "sessionId": "pty-1", "input": "hunter22" })),
+        ("terminal_send", json!({ "sessionId": "pty-1", "text": ["hunter22"] })),
+        ("terminal_send", json!({ "sessionId": "pty-1", "text": "x", "submit": "hunter22" })),
+        ("terminal_send", json!({ "sessionId": { "text": "hunter22" }, "text": "x" })),
+        ("terminal_send", json!("hunter22")),
+        ("terminal_send", json!(["pty-1", "hunter22"])),
+        ("terminal_sendd", json!({ "sessionId": "pty-1", "text": "hunter22" })),
+        ("terminal_read", json!({ "sessionId": "pty-1", "text": "hunter22" })),
+        ("terminal_list", json!({ "text": "hunter22" })),
+    ] {
+        let result = host.call(&agent, tool, arguments.clone()).await;
+        assert!(result.is_error(), "{tool} {arguments}");
+        assert!(!result.text().contains("hunter22"), "{tool} {arguments}: {}", result.text());
+    }
+    let log = logged(&host).await;
+    assert!(!log.contains("hunter22"), "{log}");
+    for part in [
+        r#""arguments":{"sessionId":"pty-1","input":{"bytes":8}}"#,
+        r#""arguments":{"sessionId":"pty-1","text":{"bytes":12}}"#,
+        r#""arguments":{"bytes":8}"#,
+        r#""name":"terminal_sendd","arguments":{"sessionId":{"bytes":5},"text":{"bytes":8}}"#,
+    ] {
+        assert!(log.contains(part), "{part} in {log}");
+    }
+}
+
 /// Every event of every session of the host, which is ended by this.
 async fn logged(host: &TestHost) -> String {
     host.dispose().await.unwrap();
