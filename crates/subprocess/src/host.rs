@@ -66,11 +66,14 @@ pub trait TerminalProcess: Send {
     /// Queues input; it is written as far as the terminal takes it, now and in [`next`](Self::next).
     fn write(&mut self, bytes: &[u8]);
 
-    /// Bytes queued but not yet taken by the terminal.
+    /// Bytes of input that the terminal has not taken: queued, or lost because it was gone. Told
+    /// until they are taken or [`flush_input`](Self::flush_input) forgets them.
     fn unwritten(&self) -> usize;
 
-    /// Forgets queued input; returns how many bytes never reached the terminal.
-    fn discard_unwritten(&mut self) -> usize;
+    /// Forgets the input that no program has read: what is [`unwritten`](Self::unwritten) and what
+    /// the terminal holds. How many bytes are known to be dropped: of those in the terminal only
+    /// the ones that [`unread_bytes`](Self::unread_bytes) tells.
+    fn flush_input(&mut self) -> u64;
 
     /// Modes of the terminal line now; none when they cannot be read.
     fn modes(&self) -> Option<Modes>;
@@ -78,16 +81,13 @@ pub trait TerminalProcess: Send {
     /// Looks at the terminal and its foreground.
     async fn probe(&mut self, depth: Depth) -> Evidence;
 
-    /// Foreground process group of the terminal now; none when there is none.
-    fn foreground(&self) -> Option<i32>;
-
     /// Bytes of input that the terminal holds and no program has read, as far as it tells (in
     /// canonical mode it counts finished lines only); none where it does not.
     fn unread_bytes(&self) -> Option<u64>;
 
     /// Signals the terminal's foreground process group with a POSIX signal name such as `SIGINT`;
-    /// the group it went to.
-    fn signal_foreground(&mut self, signal: &str) -> Result<i32, SignalError>;
+    /// the group it went to. With `spare_leader` never the session leader's own group.
+    fn signal_foreground(&mut self, signal: &str, spare_leader: bool) -> Result<i32, SignalError>;
 
     /// How the session leader ended; none while it lives or nobody has noticed yet.
     fn exit_status(&self) -> Option<ExitStatus>;
@@ -98,10 +98,15 @@ pub trait TerminalProcess: Send {
     /// Changes the size of the terminal.
     fn resize(&mut self, size: TerminalSize) -> std::io::Result<()>;
 
-    /// Ends every process that was ever started from here, descendants first, then the leader:
-    /// TERM (and HUP to the leader), `grace`, a new look, KILL, and a check by process id **and**
-    /// start time that all are gone. Output is drained meanwhile into `output`. May be called again
-    /// after a failure.
+    /// Ends every process that was ever started from here: the descendants by TERM, `grace`, KILL;
+    /// when they are gone the leader by HUP, the rest of the grace, KILL; then whoever a last look
+    /// finds, by KILL. Gone means gone by process id **and** start time.
+    ///
+    /// Input that was not read is dropped first. Output is drained meanwhile into `output`. Takes as
+    /// long as the processes, and not much longer than `grace` if all obey KILL.
+    ///
+    /// May be called again after a failure. Processes that we may not signal fail the first attempt;
+    /// a later one that finds only these logs them, leaves them and succeeds.
     async fn terminate(
         &mut self,
         grace: Duration,
@@ -117,8 +122,6 @@ pub enum Event {
     /// A program read input that a full look had found unread or that waited for room, or
     /// something else made a new look worth while.
     Activity,
-    /// The last queued byte was taken by the terminal.
-    Written,
     /// The session leader ended.
     Exited(ExitStatus),
     /// No more output will come.
@@ -156,6 +159,8 @@ pub enum SpawnError {
 pub enum SignalError {
     #[error("the terminal has no foreground process group")]
     NoForegroundGroup,
+    #[error("the session leader itself is in the foreground and was to be spared")]
+    Leader,
     #[error("signal to process group {pgid}: {source}")]
     Failed { pgid: i32, source: std::io::Error },
 }

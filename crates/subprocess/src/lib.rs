@@ -3,7 +3,8 @@
 //! The provider moves bytes and gathers *evidence*; it never judges. Everything that crosses this
 //! seam is plain data, so a provider may serve it from another process or another machine.
 //!
-//! On Linux the crate holds a provider for this machine, `LocalHost`, and its plugin row.
+//! On Linux the crate holds a provider for this machine, `LocalHost`, and its plugin row. A host that
+//! leaves without an orderly end calls [`kill_all_at_once`] first.
 
 pub mod evidence;
 pub mod host;
@@ -19,7 +20,12 @@ pub use host::{
 };
 
 #[cfg(target_os = "linux")]
-pub use linux::LocalHost;
+pub use linux::{LocalHost, kill_all_at_once};
+
+/// Kills every process of every session of this host process, and lets no other start. There are
+/// none: this system has no provider.
+#[cfg(not(target_os = "linux"))]
+pub fn kill_all_at_once() {}
 
 use dsh_core::Service;
 

@@ -1,38 +1,20 @@
 //! The end of a session: whatever was started from it is gone, nothing else is touched.
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod support;
 
-use std::{fs, process::Command, time::Duration};
+use std::{fs, path::Path, process::Command, time::Duration};
 
-use support::{Session, guarded, lives, sh};
+use subprocess::Depth;
+use support::{Session, guarded, lives, sh, until, with_argument};
 
 /// Longer than any test: a close that waits for it hangs.
 const NEVER: Duration = Duration::from_hours(1);
 
 /// A duration for `sleep` that no other process of the machine has.
 fn unique(index: usize) -> String {
-    format!("{}.{}", 900_000 + index, std::process::id())
-}
-
-/// Living processes with `argument` among their arguments.
-fn with_argument(argument: &str) -> Vec<i32> {
-    support::processes()
-        .into_iter()
-        .filter(|pid| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.split(|&b| b == 0).skip(1).any(|it| it == argument.as_bytes())
-        })
-        .collect()
-}
-
-async fn until(what: &str, world: impl Fn() -> bool) {
-    guarded(what, async {
-        while !world() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    support::unique(index, std::process::id())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -206,4 +188,130 @@ async fn a_blind_host_ends_sessions_all_the_same() {
     .await;
     guarded("close", process.terminate(NEVER, &mut output)).await.unwrap();
     assert_eq!(with_argument(&unique(400)), Vec::<i32>::new());
+}
+
+/// A program that takes a while to end after TERM, and then says so in a file. It ignores nothing.
+fn tidy(directory: &Path, name: &str) -> String {
+    let file = directory.join(name);
+    let script = directory.join(format!("{name}.py"));
+    let text = "import os, signal, sys, time\n\
+        def end(*_):\n\
+        \x20   time.sleep(0.3)\n\
+        \x20   open(sys.argv[1], 'w').write('complete')\n\
+        \x20   os._exit(0)\n\
+        signal.signal(signal.SIGTERM, end)\n\
+        open(sys.argv[1] + '.ready', 'w').close()\n\
+        while True: time.sleep(1000)\n";
+    fs::write(&script, text).unwrap();
+    format!("python3 {} {}", script.display(), file.display())
+}
+
+/// Closes the session once all `names` are ready, and asserts that each could end in its own way.
+async fn assert_all_end_in_their_own_way(mut session: Session, directory: &Path, names: &[&str]) {
+    let ready = |it: &&str| directory.join(format!("{it}.ready")).exists();
+    guarded("they are ready", async {
+        while !names.iter().all(ready) {
+            let soon = Some(std::time::Instant::now() + Duration::from_millis(5));
+            session.process.next(soon, &mut session.output).await;
+        }
+    })
+    .await;
+    session.close().await;
+    for name in names {
+        let written = fs::read_to_string(directory.join(name)).unwrap_or_default();
+        assert_eq!(written, "complete", "{name} was cut off");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_close_gives_every_program_its_grace() {
+    let (_directory, path) = support::temp();
+    let mut session = Session::shell().await;
+    session.command(&format!("{} &", tidy(&path, "behind"))).await;
+    session.command(&format!("{} & disown", tidy(&path, "disowned"))).await;
+    session.command(&format!("setsid -f {}", tidy(&path, "away"))).await;
+    session.type_line(&tidy(&path, "front"));
+    let names = ["behind", "disowned", "away", "front"];
+    assert_all_end_in_their_own_way(session, &path, &names).await;
+}
+
+#[tokio::test]
+async fn a_shell_within_the_shell_cuts_nobody_off() {
+    let (_directory, path) = support::temp();
+    let mut session = Session::shell().await;
+    session.command("bash --noprofile --norc -i").await;
+    session.command(&format!("{} &", tidy(&path, "behind"))).await;
+    session.type_line(&tidy(&path, "front"));
+    assert_all_end_in_their_own_way(session, &path, &["behind", "front"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_took_the_shells_place_has_its_grace() {
+    let (_directory, path) = support::temp();
+    let mut session = Session::shell().await;
+    session.type_line(&format!("exec {}", tidy(&path, "leader")));
+    assert_all_end_in_their_own_way(session, &path, &["leader"]).await;
+}
+
+/// Closes with a grace that nothing may wait for.
+async fn assert_closes_without_the_grace(mut session: Session, what: &str) {
+    let pid = session.process.pid();
+    guarded(what, session.process.terminate(NEVER, &mut session.output)).await.unwrap();
+    support::assert_gone(pid);
+    assert_eq!(support::members_of_session(pid), Vec::<i32>::new(), "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shells_within_the_shell_are_not_waited_for() {
+    let mut session = Session::shell().await;
+    for _ in 0..3 {
+        session.command("bash --noprofile --norc -i").await;
+    }
+    assert_closes_without_the_grace(session, "at their prompts").await;
+
+    let mut session = Session::shell().await;
+    session.command("bash --noprofile --norc -i").await;
+    session.type_line("sleep 1000");
+    session
+        .until_evidence(Depth::Full, "sleeps", |it| support::processes_of(it, "sleep").count() == 1)
+        .await;
+    assert_closes_without_the_grace(session, "with a program in front").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_that_goes_on_starting_programs_ends() {
+    for script in [
+        "while :; do sleep 1000; done",
+        "while :; do sleep 0.01; done",
+        "trap 'sleep 1000' EXIT; sleep 1000",
+        "sleep 1000; sleep 1001; sleep 1002; sleep 1003",
+        "f() { sleep 1000; f; }; f & wait; f",
+    ] {
+        let mut session = Session::shell().await;
+        session.type_line(script);
+        let in_front = |it: &subprocess::Evidence| support::processes_of(it, "sleep").count() > 0;
+        if !script.starts_with("f()") {
+            session.until_evidence(Depth::Full, script, in_front).await;
+        }
+        let pid = session.process.pid();
+        let grace = Duration::from_millis(500);
+        guarded(script, session.process.terminate(grace, &mut session.output)).await.unwrap();
+        support::assert_gone(pid);
+        assert_eq!(support::members_of_session(pid), Vec::<i32>::new(), "{script}");
+        session.close().await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_typed_ahead_starts_during_a_close() {
+    let (_directory, path) = support::temp();
+    let mut session = Session::shell().await;
+    session.type_line("sleep 1000");
+    session
+        .until_evidence(Depth::Full, "sleeps", |it| support::processes_of(it, "sleep").count() == 1)
+        .await;
+    session.type_line(&format!("touch {}", path.join("late").display()));
+    session.until_evidence(Depth::Full, "waits", |it| it.unread_input == Some(true)).await;
+    session.close().await;
+    assert!(!path.join("late").exists());
 }

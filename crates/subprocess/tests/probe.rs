@@ -201,9 +201,9 @@ async fn a_wait_that_was_stopped_and_continued() {
         timeout_ms: Some(900_000),
     };
     session.until_evidence(Depth::Full, "polls", |it| waits(it, "python", &wait)).await;
-    session.process.signal_foreground("SIGSTOP").unwrap();
+    session.process.signal_foreground("SIGSTOP", false).unwrap();
     session.until_evidence(Depth::Full, "stops", |it| waits(it, "python", &Wait::Stopped)).await;
-    session.process.signal_foreground("SIGCONT").unwrap();
+    session.process.signal_foreground("SIGCONT", false).unwrap();
     session.until_evidence(Depth::Fast, "polls again", |it| waits(it, "python", &wait)).await;
     session.close().await;
 }
@@ -285,7 +285,7 @@ async fn what_did_not_run_is_not_looked_at_again() {
     );
 
     // Something of it runs: the answer is a new one, and the true one.
-    session.process.signal_foreground("SIGSTOP").unwrap();
+    session.process.signal_foreground("SIGSTOP", false).unwrap();
     let stopped = session
         .until_evidence(Depth::Full, "the shell has the terminal", |it| {
             it.foreground == Some(session_leader(it))

@@ -74,7 +74,7 @@ async fn ignored_and_blocked_signals_of_the_host_are_not_passed_on() {
     let mut session = Session::start(spec("/bin/sleep", &["1000"])).await;
     let status = fs::read_to_string(format!("/proc/{}/status", session.process.pid())).unwrap();
     assert_eq!((field(&status, "SigIgn"), field(&status, "SigBlk")), (0, 0));
-    session.process.signal_foreground("SIGINT").unwrap();
+    session.process.signal_foreground("SIGINT", false).unwrap();
     assert_eq!(session.until_exit().await, ExitStatus::Signal("SIGINT".to_owned()));
     session.close().await;
 }
@@ -84,9 +84,9 @@ async fn a_bad_directory_is_refused_by_name() {
     let (_directory, path) = support::temp();
     fs::write(path.join("file"), "").unwrap();
     for (cwd, reason) in [
-        (path.join("missing"), "does not exist"),
-        (path.join("file"), "is not a directory"),
-        ("relative".into(), "is not an absolute path"),
+        (path.join("missing"), "there is no such directory"),
+        (path.join("file"), "it is not a directory"),
+        ("relative".into(), "it is not an absolute path"),
     ] {
         let error =
             Session::try_start(subprocess::TerminalSpec { cwd: cwd.clone(), ..bash() }).await;

@@ -242,7 +242,7 @@ impl Task {
         self.take_output();
         let now = self.now();
         match event {
-            Event::Output | Event::Deadline | Event::Written => {}
+            Event::Output | Event::Deadline => {}
             Event::Activity => {
                 if let Some(live) = &mut self.live {
                     live.exchange.stirred(now);
@@ -281,7 +281,7 @@ impl Task {
     /// Interrupts the foreground for real. The exchange goes on until it settles by itself, so no
     /// later one can receive its bytes or its signal.
     async fn cancel_live(&mut self) {
-        let discarded = self.process.discard_unwritten();
+        let discarded = usize::try_from(self.process.flush_input()).unwrap_or(usize::MAX);
         let evidence = self.process.probe(Depth::Full).await;
         if let Some(live) = &mut self.live {
             live.discarded = discarded;
@@ -307,7 +307,7 @@ impl Task {
         if let Some(live) = &mut self.live {
             live.exchange.stirred(now);
         }
-        match self.process.signal_foreground(Signal::Interrupt.name()) {
+        match self.process.signal_foreground(Signal::Interrupt.name(), false) {
             // Nobody is in front: then nobody has to be interrupted.
             Ok(_) | Err(SignalError::NoForegroundGroup) => {}
             Err(error) => tracing::warn!("cancelling a send: {error}"),
@@ -315,14 +315,14 @@ impl Task {
     }
 
     fn signal(&mut self, signal: Signal) -> Result<SignalReceipt, TerminalError> {
-        if signal == Signal::Kill && self.process.foreground() == Some(self.process.pid()) {
-            return Err(TerminalError::ShellKillRefused);
-        }
-        let target_pgid =
-            self.process.signal_foreground(signal.name()).map_err(|error| match error {
+        let spare_shell = signal == Signal::Kill;
+        let target_pgid = self.process.signal_foreground(signal.name(), spare_shell).map_err(
+            |error| match error {
+                SignalError::Leader => TerminalError::ShellKillRefused,
                 SignalError::NoForegroundGroup => TerminalError::NoForegroundGroup,
                 failed @ SignalError::Failed { .. } => TerminalError::Backend(failed.to_string()),
-            })?;
+            },
+        )?;
         let now = self.now();
         if let Some(live) = &mut self.live {
             live.exchange.stirred(now);

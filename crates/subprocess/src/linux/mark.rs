@@ -39,9 +39,8 @@ impl Mark {
     /// Whether `pid`, which may be dead, carries a mark of any session of this host.
     pub(crate) fn is_of_this_host(proc: &Proc, pid: i32) -> bool {
         let Some(&host) = HOST.get() else { return false };
-        let limits = proc.read_all(format_args!("{pid}/limits")).unwrap_or_default();
-        rttime_limits(&limits)
-            .any(|limit| limit >> 62 == 1 && limit >> 32 == u64::from(host) >> 2 | 1 << 30)
+        let of_host = |mark: Self| mark.0 >> 32 == u64::from(host) >> 2 | 1 << 30;
+        Self::on(proc, pid).any(of_host)
     }
 
     /// The value of [`VARIABLE`].
@@ -56,26 +55,30 @@ impl Mark {
 
     /// Whether process `pid` carries the mark; false where that cannot be seen.
     pub(crate) fn is_on(self, proc: &Proc, pid: i32) -> bool {
-        self.in_limits(&proc.read_all(format_args!("{pid}/limits")).unwrap_or_default())
-            || self
-                .in_environment(&proc.read_all(format_args!("{pid}/environ")).unwrap_or_default())
+        Self::on(proc, pid).any(|it| it == self)
     }
 
-    fn in_limits(self, limits: &[u8]) -> bool {
-        rttime_limits(limits).any(|limit| limit == self.0)
-    }
-
-    fn in_environment(self, environ: &[u8]) -> bool {
-        let entry = format!("{VARIABLE}={}", self.text());
-        environ.split(|&b| b == 0).any(|it| it == entry.as_bytes())
+    /// What `pid` carries at the places of marks.
+    fn on(proc: &Proc, pid: i32) -> impl Iterator<Item = Self> {
+        let read = move |what| proc.read_all(format_args!("{pid}/{what}")).unwrap_or_default();
+        let environment = std::iter::once_with(move || in_environment(&read("environ"))).flatten();
+        in_limits(&read("limits")).into_iter().chain(environment)
     }
 }
 
 /// The soft and the hard limit on unblocked real-time CPU time in a `/proc/PID/limits`.
-fn rttime_limits(limits: &[u8]) -> impl Iterator<Item = u64> {
+fn in_limits(limits: &[u8]) -> Vec<Mark> {
     let line = limits.split(|&b| b == b'\n').find(|it| it.starts_with(b"Max realtime timeout"));
     let words = line.unwrap_or_default().split(u8::is_ascii_whitespace);
-    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
+    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).map(Mark).collect()
+}
+
+/// The value of [`VARIABLE`] in a `/proc/PID/environ`.
+fn in_environment(environ: &[u8]) -> Option<Mark> {
+    let value = environ
+        .split(|&b| b == 0)
+        .find_map(|it| it.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"="))?;
+    u64::from_str_radix(std::str::from_utf8(value).ok()?, 16).ok().map(Mark)
 }
 
 #[cfg(test)]
@@ -87,11 +90,12 @@ mod tests {
         let mark = Mark(1 << 62 | 0xabc);
         let limits = b"Limit  Soft Limit  Hard Limit  Units\n\
             Max realtime timeout      4611686018427390652  4611686018427390652  us\n";
-        assert!(mark.in_limits(limits));
-        assert!(!Mark(1 << 62).in_limits(limits));
-        assert!(!mark.in_limits(b"Max cpu time 4611686018427390652 unlimited seconds\n"));
-        assert!(mark.in_environment(b"A=1\0DSH_PROCESS_MARK=4000000000000abc\0B=2\0"));
-        assert!(!mark.in_environment(b"XDSH_PROCESS_MARK=4000000000000abc\0"));
-        assert!(!mark.in_environment(b""));
+        assert_eq!(in_limits(limits), [mark; 2]);
+        assert_eq!(in_limits(b"Max cpu time 4611686018427390652 unlimited seconds\n"), []);
+        let environ = format!("A=1\0{VARIABLE}={}\0B=2\0", mark.text());
+        assert_eq!(in_environment(environ.as_bytes()), Some(mark));
+        assert_eq!(in_environment(b"XDSH_PROCESS_MARK=4000000000000abc\0"), None);
+        assert_eq!(in_environment(b"DSH_PROCESS_MARK=\0"), None);
+        assert_eq!(in_environment(b""), None);
     }
 }

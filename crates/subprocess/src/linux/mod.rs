@@ -1,12 +1,15 @@
 //! The provider for Linux: processes of this machine, seen through `/proc`.
 //!
 //! One file a concern: [`pty`] the terminal, [`spawn`] the start, [`process`] bytes and events,
-//! [`probe`] evidence (with [`decode`] and [`descriptor`]), [`teardown`] the end, [`reaper`] orphans,
+//! [`probe`] evidence (with [`decode`] and [`descriptor`]), [`teardown`] the end (of whom:
+//! [`members`], of each: [`target`]), [`at_once`] the end without an order, [`reaper`] orphans,
 //! [`sys`] every line of `unsafe`.
 
+mod at_once;
 mod decode;
 mod descriptor;
 mod mark;
+mod members;
 mod probe;
 mod process;
 mod procfs;
@@ -15,6 +18,7 @@ mod reaper;
 mod signals;
 mod spawn;
 mod sys;
+mod target;
 mod teardown;
 mod tree;
 
@@ -23,6 +27,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use dsh_core::{Ctx, Deps, Plugin, Provided, async_trait, plugin::NoConfig};
 
+pub use self::at_once::kill_all_at_once;
 use self::{process::LocalProcess, procfs::Proc};
 use crate::{
     Subprocess,

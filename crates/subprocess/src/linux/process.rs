@@ -7,7 +7,7 @@
 //! - [`next`](TerminalProcess::next) keeps its state in the process, never in its future.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     io,
     os::fd::OwnedFd,
     path::PathBuf,
@@ -30,12 +30,15 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
+    at_once,
     probe::Prober,
     procfs::Proc,
     pty::{Pty, at},
     signals,
     spawn::{self, Leader},
-    sys, teardown,
+    sys,
+    target::Identity,
+    teardown,
 };
 use crate::{
     evidence::{Depth, Evidence, Modes},
@@ -59,8 +62,9 @@ pub(crate) struct LocalProcess {
     pub(super) proc: Option<Arc<Proc>>,
     prober: Prober,
     input: VecDeque<u8>,
-    /// All input was taken, and nobody was told yet.
-    taken: bool,
+    /// Input that will never be taken, because the terminal was gone; nobody has asked for it to be
+    /// forgotten yet.
+    lost: usize,
     /// Watches for room for more, while input is queued. Not longer: a terminal has room again
     /// whenever a program reads a byte, and each time would wake us.
     room: Option<AsyncFd<OwnedFd>>,
@@ -74,6 +78,8 @@ pub(crate) struct LocalProcess {
     /// The last event of output ended at its bound, so more is there.
     saturated: bool,
     exit: Option<ExitStatus>,
+    /// Those whom the last attempt to end the session was not permitted to signal.
+    pub(super) refusing: HashSet<Identity>,
 }
 
 /// How much output is still to come.
@@ -125,7 +131,7 @@ impl LocalProcess {
             proc,
             prober,
             input: VecDeque::new(),
-            taken: false,
+            lost: 0,
             room: None,
             reads,
             reads_watched: false,
@@ -133,6 +139,7 @@ impl LocalProcess {
             output: Output::Open,
             saturated: false,
             exit: None,
+            refusing: HashSet::new(),
         })
     }
 
@@ -148,9 +155,6 @@ impl LocalProcess {
             return Poll::Ready(Event::Deadline);
         }
         self.poll_write(cx);
-        if std::mem::take(&mut self.taken) {
-            return Poll::Ready(Event::Written);
-        }
         // Endless output must not hide the exit.
         if self.saturated
             && let Poll::Ready(event) = self.poll_exit(cx)
@@ -205,10 +209,13 @@ impl LocalProcess {
 
     /// Writes what the terminal takes right now.
     fn write_queued(&mut self) {
+        if self.exit.is_some() {
+            // The leader's end hung the terminal up. It would still take everything, for nobody.
+            return self.lose_input();
+        }
         while !self.input.is_empty() {
             match write_front(self.pty.master().get_ref(), &mut self.input) {
-                Ok(()) => self.taken = self.input.is_empty(),
-                Err(Errno::INTR) => {}
+                Ok(()) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return self.watch_reads(),
                 Err(_) => return self.lose_input(),
             }
@@ -228,9 +235,9 @@ impl LocalProcess {
         }
     }
 
-    /// The terminal is gone: nobody will ever take this.
+    /// The terminal is gone, or to go: nobody will ever take this.
     fn lose_input(&mut self) {
-        tracing::debug!(pid = self.leader.pid, bytes = self.input.len(), "input was never taken");
+        self.lost += self.input.len();
         self.input.clear();
     }
 
@@ -427,13 +434,12 @@ impl TerminalProcess for LocalProcess {
     }
 
     fn unwritten(&self) -> usize {
-        self.input.len()
+        self.input.len() + self.lost
     }
 
-    fn discard_unwritten(&mut self) -> usize {
-        let length = self.input.len();
-        self.input.clear();
-        length
+    fn flush_input(&mut self) -> u64 {
+        self.lose_input();
+        std::mem::take(&mut self.lost) as u64 + self.pty.flush_input()
     }
 
     fn modes(&self) -> Option<Modes> {
@@ -441,9 +447,9 @@ impl TerminalProcess for LocalProcess {
     }
 
     async fn probe(&mut self, depth: Depth) -> Evidence {
-        let evidence = self.prober.probe(&self.pty, self.proc.as_deref(), self.input.len(), depth);
+        let evidence = self.prober.probe(&self.pty, self.proc.as_deref(), self.unwritten(), depth);
         let waits = depth == Depth::Full && evidence.unread_input == Some(true);
-        if waits || evidence.unwritten > 0 {
+        if waits || !self.input.is_empty() {
             self.watch_reads();
         }
         evidence
@@ -453,16 +459,15 @@ impl TerminalProcess for LocalProcess {
         self.exit.clone()
     }
 
-    fn foreground(&self) -> Option<i32> {
-        self.pty.foreground()
-    }
-
     fn unread_bytes(&self) -> Option<u64> {
         self.pty.unread_bytes()
     }
 
-    fn signal_foreground(&mut self, signal: &str) -> Result<i32, SignalError> {
+    fn signal_foreground(&mut self, signal: &str, spare_leader: bool) -> Result<i32, SignalError> {
         let pgid = self.pty.foreground().ok_or(SignalError::NoForegroundGroup)?;
+        if spare_leader && pgid == self.leader.pid {
+            return Err(SignalError::Leader);
+        }
         let failed = |source| SignalError::Failed { pgid, source };
         let signal = signals::by_name(signal).ok_or_else(|| {
             let reason = format!("`{signal}` is no signal; a name such as SIGINT is wanted");
@@ -489,6 +494,9 @@ impl TerminalProcess for LocalProcess {
         grace: Duration,
         output: &mut Vec<u8>,
     ) -> Result<(), TerminateError> {
+        // What was typed ahead must not start while the session ends.
+        self.lose_input();
+        self.pty.flush_input();
         teardown::terminate(self, grace, output).await
     }
 }
@@ -496,7 +504,7 @@ impl TerminalProcess for LocalProcess {
 impl Drop for LocalProcess {
     fn drop(&mut self) {
         if !self.leader.is_collected() {
-            teardown::kill_at_once(self);
+            at_once::kill_session(&self.leader);
         }
     }
 }

@@ -13,6 +13,7 @@ use std::{
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, readlinkat, statat},
     io::{Errno, pread, read},
+    process::Signal,
 };
 
 /// An open `/proc`.
@@ -115,6 +116,14 @@ impl Proc {
         Stat::parse(self.read(format_args!("{pid}/task/{tid}/stat"), &mut buffer).ok()?)
     }
 
+    /// Whether a process ignores all of `signals`; false where that cannot be seen.
+    pub(crate) fn ignores(&self, pid: i32, signals: &[Signal]) -> bool {
+        let mut buffer = [0; 4096];
+        let Ok(text) = self.read(format_args!("{pid}/status"), &mut buffer) else { return false };
+        let ignored = ignored_signals(text).unwrap_or(0);
+        signals.iter().all(|it| ignored >> (it.as_raw() - 1) & 1 == 1)
+    }
+
     /// Numbers of a process's threads.
     pub(crate) fn threads(&self, pid: i32) -> Vec<i32> {
         self.numbers(format_args!("{pid}/task"))
@@ -182,6 +191,12 @@ pub(crate) fn reread<'b>(file: BorrowedFd<'_>, buffer: &'b mut [u8]) -> io::Resu
     Ok(&buffer[..length])
 }
 
+/// The set in a `/proc/P/status`; the lowest bit is signal 1.
+fn ignored_signals(status: &[u8]) -> Option<u64> {
+    let set = status.split(|&b| b == b'\n').find_map(|it| it.strip_prefix(b"SigIgn:"))?;
+    u64::from_str_radix(std::str::from_utf8(set).ok()?.trim(), 16).ok()
+}
+
 fn parse_numbers(text: &[u8]) -> Vec<i32> {
     let text = std::str::from_utf8(text).unwrap_or_default();
     text.split_ascii_whitespace().filter_map(|it| it.parse().ok()).collect()
@@ -235,6 +250,13 @@ mod tests {
         for text in ["", "42", "42 (a", "42 (a) S 1 2 3", "x (a) S 1 2 3 4 5 6 7 8 9 0"] {
             assert_eq!(Stat::parse(text.as_bytes()), None, "{text}");
         }
+    }
+
+    #[test]
+    fn reads_what_is_ignored() {
+        let status = b"Name:\tbash\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000384004\n";
+        assert_eq!(ignored_signals(status), Some(0x38_4004));
+        assert_eq!(ignored_signals(b"Name:\tbash\nSigIgn:\t\n"), None);
     }
 
     #[test]

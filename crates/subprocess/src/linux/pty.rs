@@ -18,7 +18,7 @@ use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat},
     io::{Errno, ioctl_fionread, read},
     pty::{OpenptFlags, ioctl_tiocgptpeer},
-    termios::{LocalModes, tcgetattr, tcgetpgrp},
+    termios::{LocalModes, QueueSelector, tcflush, tcgetattr, tcgetpgrp},
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
@@ -128,6 +128,21 @@ impl Pty {
     /// Bytes of input that wait on the reader's side.
     pub(crate) fn unread_bytes(&self) -> Option<u64> {
         ioctl_fionread(self.slave.as_ref()?).ok()
+    }
+
+    /// Drops the input on the reader's side; how many bytes, as far as
+    /// [`unread_bytes`](Self::unread_bytes) tells.
+    pub(crate) fn flush_input(&self) -> u64 {
+        let Some(slave) = &self.slave else { return 0 };
+        // Moves what was written to the reader's side first.
+        let told = readable(slave).and_then(|_| self.unread_bytes());
+        match tcflush(slave, QueueSelector::IFlush) {
+            Ok(()) => told.unwrap_or(0),
+            Err(error) => {
+                tracing::debug!(%error, "unread input was not dropped");
+                0
+            }
+        }
     }
 
     /// Output fence: the same for what programs wrote.

@@ -9,28 +9,66 @@
 //!   made for itself: its exit status is somebody else's.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     io,
     process::Child,
-    sync::{Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{
+        Mutex, MutexGuard, PoisonError, RwLock, TryLockError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, waitid};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{mark::Mark, procfs::Proc};
+use super::{mark::Mark, members::Signs, procfs::Proc};
 
 /// Held shared while a leader is started, so that no sweep sees one that is not known yet.
 static STARTING: RwLock<()> = RwLock::new(());
-static LEADERS: Mutex<Option<HashSet<i32>>> = Mutex::new(None);
+static LEADERS: Mutex<Option<HashMap<i32, Signs>>> = Mutex::new(None);
+/// No leader may be started any more.
+static REFUSING: AtomicBool = AtomicBool::new(false);
 
-/// Starts a leader through `start` and remembers it.
-pub(crate) fn start_leader(start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+/// Starts a leader through `start` and remembers it, with the signs `signs` makes of its number.
+pub(crate) fn start_leader(
+    start: impl FnOnce() -> io::Result<Child>,
+    signs: impl FnOnce(i32) -> Signs,
+) -> io::Result<(Child, Signs)> {
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
-    let child = start()?;
-    leaders().get_or_insert_default().insert(child.id().cast_signed());
-    Ok(child)
+    refuse_if_ending()?;
+    let mut child = start()?;
+    let signs = signs(child.id().cast_signed());
+    leaders().get_or_insert_default().insert(signs.leader, signs);
+    // Whoever killed everybody meanwhile may have looked before this one was known.
+    if let Err(refused) = refuse_if_ending() {
+        child.kill().and_then(|()| child.wait())?;
+        forget_leader(signs.leader);
+        return Err(refused);
+    }
+    Ok((child, signs))
+}
+
+fn refuse_if_ending() -> io::Result<()> {
+    if REFUSING.load(Ordering::SeqCst) {
+        return Err(io::Error::other("the host is ending and starts nothing more"));
+    }
+    Ok(())
+}
+
+/// From here on no leader is started. One whose start is under way is killed by its starter.
+pub(crate) fn refuse_starts() {
+    REFUSING.store(true, Ordering::SeqCst);
+}
+
+/// Whether the start of some leader is under way.
+pub(crate) fn is_starting() -> bool {
+    matches!(STARTING.try_write(), Err(TryLockError::WouldBlock))
+}
+
+/// The signs of every session of this host whose leader was not collected.
+pub(crate) fn sessions() -> Vec<Signs> {
+    leaders().iter().flat_map(HashMap::values).copied().collect()
 }
 
 /// Forgets a leader: it was collected, or the reaper may collect it.
@@ -40,10 +78,10 @@ pub(crate) fn forget_leader(pid: i32) {
 
 /// Whether a session of this host is led by `pid`.
 pub(crate) fn is_leader(pid: i32) -> bool {
-    leaders().as_ref().is_some_and(|it| it.contains(&pid))
+    leaders().as_ref().is_some_and(|it| it.contains_key(&pid))
 }
 
-fn leaders() -> MutexGuard<'static, Option<HashSet<i32>>> {
+fn leaders() -> MutexGuard<'static, Option<HashMap<i32, Signs>>> {
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

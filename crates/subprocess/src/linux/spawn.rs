@@ -25,6 +25,7 @@ use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
     mark::{Mark, VARIABLE},
+    members::Signs,
     pty::{Pty, at},
     reaper,
     signals::name_of,
@@ -40,7 +41,7 @@ use crate::host::{ExitStatus, SpawnError, TerminalSpec};
 pub(crate) struct Leader {
     pub(crate) pid: i32,
     pub(crate) pidfd: AsyncFd<OwnedFd>,
-    pub(crate) mark: Mark,
+    pub(crate) signs: Signs,
     collected: bool,
 }
 
@@ -62,16 +63,18 @@ pub(crate) fn start(spec: &TerminalSpec, pty: &Pty) -> Result<Leader, SpawnError
         .stdin(stdio()?)
         .stdout(stdio()?)
         .stderr(stdio()?);
-    let child = reaper::start_leader(|| sys::spawn_session_leader(&mut command, mark.rttime()))
+    let tty = pty.identity().tty;
+    let start = || sys::spawn_session_leader(&mut command, mark.rttime());
+    let (child, signs) = reaper::start_leader(start, |leader| Signs { leader, tty, mark })
         .map_err(|source| SpawnError::Exec { program: spec.program.clone(), source })?;
-    let pid = child.id().cast_signed();
+    let pid = signs.leader;
     let pidfd = Pid::from_raw(pid)
         .ok_or(rustix::io::Errno::SRCH)
         .and_then(|it| pidfd_open(it, PidfdFlags::NONBLOCK))
         .map_err(io::Error::from)
         .and_then(|it| sys::watch(it, Interest::READABLE));
     match pidfd {
-        Ok(pidfd) => Ok(Leader { pid, pidfd, mark, collected: false }),
+        Ok(pidfd) => Ok(Leader { pid, pidfd, signs, collected: false }),
         Err(source) => {
             abandon(child);
             Err(at("watch the program")(source))
@@ -92,15 +95,17 @@ fn check_cwd(path: &Path) -> Result<(), SpawnError> {
     let refuse =
         |reason: &str| Err(SpawnError::Cwd { path: path.to_owned(), reason: reason.to_owned() });
     if !path.is_absolute() {
-        return refuse("is not an absolute path");
+        return refuse("it is not an absolute path");
     }
     match std::fs::metadata(path) {
-        Ok(metadata) if !metadata.is_dir() => refuse("is not a directory"),
+        Ok(metadata) if !metadata.is_dir() => refuse("it is not a directory"),
         Ok(_) => match access(path, Access::EXEC_OK) {
             Ok(()) => Ok(()),
-            Err(error) => refuse(&format!("cannot be entered: {}", io::Error::from(error))),
+            Err(error) => refuse(&format!("it cannot be entered: {}", io::Error::from(error))),
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => refuse("does not exist"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            refuse("there is no such directory")
+        }
         Err(error) => refuse(&error.to_string()),
     }
 }
@@ -134,6 +139,12 @@ impl Leader {
     /// Whether [`collect`](Self::collect) succeeded.
     pub(crate) fn is_collected(&self) -> bool {
         self.collected
+    }
+
+    /// Waits until the leader is gone.
+    pub(crate) async fn ended(&self) {
+        // An error could not be waited out either.
+        let _readable = self.pidfd.readable().await;
     }
 
     /// Signals the leader itself; nothing if it is gone.

@@ -1,73 +1,49 @@
 //! Ending everything a session ever started.
 //!
-//! - A process belongs to a session by any one of: being below its leader, its session, its
-//!   controlling terminal, its [`Mark`](super::mark::Mark). The host is the reaper of orphans, so
-//!   whatever left the tree of the leader is still in the tree of the host.
-//! - Signals go through pidfds, or to numbers whose start time was just compared: never to a
-//!   process that took the number of a dead one.
-//! - Nothing is waited for but the ends themselves, within the grace; while waiting, output is read,
-//!   so that a program that writes its last words to a full terminal can end.
-//! - Success means: a last look at the whole process table found nothing.
+//! - Descendants first: TERM, the grace, KILL. The leader is asked when they are gone, because the
+//!   end of a shell hangs up whoever still runs on its terminal.
+//! - Interactive shells ignore TERM. One below the leader is told HUP, but like the leader only when
+//!   nothing else is left.
+//! - A last look at the whole process table, and KILL for whoever it finds. Success means that it
+//!   found nothing, or only processes that refused our signals for the second time.
+//! - Nothing is waited for but the ends themselves, within the grace.
 
 use std::{
-    collections::{HashMap, HashSet},
-    os::fd::OwnedFd,
+    collections::HashSet,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use rustix::{
     io::Errno,
-    process::{
-        Pid, PidfdFlags, Signal, getpid, getsid, kill_process, kill_process_group, pidfd_open,
-        pidfd_send_signal,
-    },
+    process::{Pid, Signal, kill_process_group, test_kill_process_group},
 };
-use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
-    mark::Mark,
-    process::{Drained, LocalProcess, drain},
+    members::Whose,
+    process::LocalProcess,
     procfs::{Proc, Stat},
-    reaper,
-    spawn::{self, Leader},
-    sys, tree,
+    reaper, spawn,
+    target::{Identity, Kept, RECHECK, Target, wait, wait_for},
 };
 use crate::host::{Survivor, TerminateError};
 
 /// How long a process may take to vanish after KILL.
 const KILL_BOUND: Duration = Duration::from_secs(2);
+/// The most of the grace that is held back from the descendants for the leader.
+const LEADER_SHARE: Duration = Duration::from_millis(500);
+/// No grace is longer: the clock has an end.
+const LONGEST_GRACE: Duration = Duration::from_hours(365 * 24);
 /// A shell can lose a signal that comes just before it starts to wait for input (bash does, when it
 /// gets there from a command). It is told again after this pause, and then after longer ones.
 const ASK_AGAIN: Duration = Duration::from_millis(25);
-/// Output kept of a session that is being ended; what exceeds it is read and dropped.
-const OUTPUT_KEPT: usize = 4 * 1024 * 1024;
-/// Ends watched at once; more processes than this take several rounds.
+/// How often new descendants are asked when those before are gone: if the leader itself goes on
+/// starting them, only its own end ends that.
+const ROUNDS: usize = 8;
+/// What an interactive shell with job control ignores.
+const JOB_CONTROL_SHELL: [Signal; 3] = [Signal::TERM, Signal::TSTP, Signal::TTOU];
+/// Ends watched at once; those of more processes are looked for now and then.
 const MAX_WATCHED: usize = 256;
-
-/// The signs by which a process belongs to a session.
-#[derive(Clone, Copy)]
-struct Signs {
-    leader: i32,
-    tty: i32,
-    mark: Mark,
-}
-
-/// What is needed of the process while it is ended.
-#[derive(Clone, Copy)]
-struct Ends<'a> {
-    leader: &'a Leader,
-    master: &'a AsyncFd<OwnedFd>,
-}
-
-/// A living process that is to end.
-struct Target {
-    stat: Stat,
-    /// None for the leader, whose own is used, and where no more could be opened.
-    pidfd: Option<AsyncFd<OwnedFd>>,
-    /// Why it could not be signalled.
-    refused: Option<Errno>,
-}
 
 /// See [`TerminalProcess::terminate`](crate::TerminalProcess::terminate).
 pub(crate) async fn terminate(
@@ -78,99 +54,263 @@ pub(crate) async fn terminate(
     if process.leader.is_collected() {
         return Ok(());
     }
-    let signs = Signs::of(process);
-    let mut kept = Kept { output, from: 0 };
-    kept.from = kept.output.len();
+    let grace = Grace::from_now(grace);
     let Some(proc) = process.proc.clone().or_else(|| Proc::open().map(Arc::new)) else {
-        return terminate_blind(process, grace, &mut kept).await;
+        return terminate_blind(process, grace, output).await;
+    };
+    let mut kept = Kept::new(process.pty.master(), output);
+    let signs = process.leader.signs;
+    let mut closing = Closing {
+        proc,
+        leader: signs.leader,
+        whose: Whose::session(signs),
+        seen: HashSet::new(),
+        stuck: HashSet::new(),
     };
 
-    let ends = Ends { leader: &process.leader, master: process.pty.master() };
-    let mut closing = Closing { ends, proc, signs, seen: HashSet::new() };
-    closing.ask_all(Instant::now() + grace, &mut kept).await;
-    let survivors = closing.kill_all(&mut kept).await;
-    closing.collect_orphans().await;
-    kept.read(ends);
-    process.note_exit();
-    if survivors.is_empty() {
-        process.leader.collect();
-        return Ok(());
+    if !closing.ask_descendants(grace.of_descendants, &mut kept).await {
+        closing.kill(Find::Descendants, &mut kept).await;
     }
-    Err(TerminateError { survivors })
+    closing.ask_leader(grace.of_leader(), &mut kept).await;
+    let mut survivors = closing.kill(Find::Everybody, &mut kept).await;
+    if !grace.is_over() && survivors.iter().any(|it| is_new_refusal(it, &process.refusing)) {
+        // Ours are gone. The end of the shell has hung the terminal up, for which nobody has to
+        // permit anything: those who refuse our signals may still end by that.
+        wait(&closing.proc, &survivors, grace.end, &mut kept).await;
+        survivors = closing.kill(Find::Everybody, &mut kept).await;
+    }
+    closing.collect_orphans().await;
+    kept.read();
+
+    process.note_exit();
+    let verdict =
+        Verdict::of(survivors.iter().map(|it| (it.identity(), it.refused)), &mut process.refusing);
+    match verdict {
+        Verdict::Ended => {}
+        Verdict::Released => {
+            for it in &survivors {
+                tracing::warn!("left behind when its session was closed: {}", it.survivor());
+            }
+        }
+        Verdict::Failed => {
+            let survivors = survivors.iter().map(Target::survivor).collect();
+            return Err(TerminateError { survivors });
+        }
+    }
+    process.leader.collect();
+    Ok(())
+}
+
+/// How the time of one attempt is shared out.
+#[derive(Clone, Copy)]
+struct Grace {
+    of_descendants: Instant,
+    end: Instant,
+    leader_share: Duration,
+}
+
+impl Grace {
+    fn from_now(grace: Duration) -> Self {
+        let grace = grace.min(LONGEST_GRACE);
+        let leader_share = LEADER_SHARE.min(grace / 4);
+        let now = Instant::now();
+        let of_descendants = now + grace.saturating_sub(leader_share);
+        Self { of_descendants, end: now + grace, leader_share }
+    }
+
+    /// What is left, and at least the leader's share.
+    fn of_leader(&self) -> Instant {
+        self.end.max(Instant::now() + self.leader_share)
+    }
+
+    fn is_over(&self) -> bool {
+        self.end <= Instant::now()
+    }
+}
+
+/// What an attempt came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Nothing is left.
+    Ended,
+    /// What is left refused the attempt before, too: nothing more can be done.
+    Released,
+    /// Something is left.
+    Failed,
+}
+
+impl Verdict {
+    /// From what is left, and why it was not signalled. `refusing` holds those whom the attempt
+    /// before was not permitted to signal; it is brought up to date.
+    fn of(
+        left: impl Iterator<Item = (Identity, Option<Errno>)>,
+        refusing: &mut HashSet<Identity>,
+    ) -> Self {
+        let mut verdict = Self::Ended;
+        let mut now = HashSet::new();
+        for (identity, refused) in left {
+            let known = refused == Some(Errno::PERM) && refusing.contains(&identity);
+            verdict = if known && verdict != Self::Failed { Self::Released } else { Self::Failed };
+            if refused == Some(Errno::PERM) {
+                now.insert(identity);
+            }
+        }
+        *refusing = now;
+        verdict
+    }
+}
+
+fn is_new_refusal(target: &Target, known: &HashSet<Identity>) -> bool {
+    target.refused == Some(Errno::PERM) && !known.contains(&target.identity())
 }
 
 /// One attempt to end a session.
-struct Closing<'a> {
-    ends: Ends<'a>,
+struct Closing {
     proc: Arc<Proc>,
-    signs: Signs,
-    /// Every process that was found, by number and start time.
-    seen: HashSet<(i32, u64)>,
+    leader: i32,
+    whose: Whose,
+    /// Every process that was found.
+    seen: HashSet<Identity>,
+    /// Those that did not vanish within their time after KILL. Nobody waits for them again.
+    stuck: HashSet<Identity>,
 }
 
-impl Closing<'_> {
-    /// Asks every process to end, and those that appear when the first are gone, until the
-    /// deadline.
-    async fn ask_all(&mut self, deadline: Instant, kept: &mut Kept<'_>) {
-        let mut targets = self.look(find_in_tree).await;
-        loop {
-            for target in &targets {
-                if self.seen.insert((target.stat.pid, target.stat.start)) {
-                    ask(self.ends, target);
-                }
+/// Who is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Find {
+    /// Where the host is the reaper of orphans, these are all descendants but those being born.
+    DescendantsInTree,
+    Descendants,
+    Leader,
+    Everybody,
+}
+
+impl Closing {
+    /// Asks the descendants to end, and those that appear when the first are gone. False if the
+    /// deadline passed before they were gone.
+    async fn ask_descendants(&mut self, deadline: Instant, kept: &mut Kept<'_>) -> bool {
+        let find = if spawn::is_subreaper() { Find::DescendantsInTree } else { Find::Descendants };
+        let mut targets = self.look(find).await;
+        for _ in 0..ROUNDS {
+            for target in &mut targets {
+                self.ask(target);
             }
+            // Those who refuse are not waited for: they may end with the terminal.
+            targets.retain(|it| it.refused.is_none());
+            if targets.is_empty() {
+                return true;
+            }
+            let (shells, others): (Vec<_>, Vec<_>) = targets
+                .into_iter()
+                .partition(|it| self.proc.ignores(it.stat.pid, &JOB_CONTROL_SHELL));
             // No new look before these are gone: what they start now is part of their own ending.
-            let mut pause = ASK_AGAIN;
-            while !wait(self.ends, &targets, deadline.min(Instant::now() + pause), kept).await
-                && Instant::now() < deadline
+            if !wait(&self.proc, &others, deadline, kept).await
+                || !self.hang_up(shells, deadline, kept).await
             {
-                hang_up(self.ends);
-                pause *= 4;
+                return false;
             }
-            if targets.is_empty() || Instant::now() >= deadline {
+            targets = self.look(Find::Descendants).await;
+        }
+        true
+    }
+
+    /// Asks the leader to end, and waits for it.
+    async fn ask_leader(&mut self, deadline: Instant, kept: &mut Kept<'_>) {
+        let mut leader = self.look(Find::Leader).await;
+        for target in &mut leader {
+            self.ask(target);
+        }
+        leader.retain(|it| it.refused.is_none());
+        if !leader.iter().all(|it| self.proc.ignores(it.stat.pid, &[Signal::TERM])) {
+            // It took TERM; it may be a program in the shell's place, which HUP would cut off.
+            let left = deadline.saturating_duration_since(Instant::now());
+            if wait(&self.proc, &leader, Instant::now() + left / 2, kept).await {
                 return;
             }
-            targets = self.look(find_everywhere).await;
         }
+        self.hang_up(leader, deadline, kept).await;
     }
 
-    /// Kills what is left until nothing is, or nothing more can be done; what survives.
-    async fn kill_all(&mut self, kept: &mut Kept<'_>) -> Vec<Survivor> {
+    /// Kills whoever is found until nobody is, or nothing more can be done; who survives.
+    async fn kill(&mut self, find: Find, kept: &mut Kept<'_>) -> Vec<Target> {
         let deadline = Instant::now() + KILL_BOUND;
+        let mut rounds = 0;
         loop {
-            let mut targets = self.look(find_everywhere).await;
+            let mut targets = self.look(find).await;
             for target in &mut targets {
-                self.seen.insert((target.stat.pid, target.stat.start));
-                target.refused = send(self.ends, target, Signal::KILL).err();
+                self.seen.insert(target.identity());
+                target.signal(&self.proc, Signal::KILL);
             }
-            let (refused, killed): (Vec<_>, Vec<_>) =
-                targets.into_iter().partition(|it| it.refused.is_some());
-            if killed.is_empty() || Instant::now() >= deadline {
-                return refused.iter().chain(&killed).map(survivor).collect();
+            rounds += 1;
+            let late = Instant::now() >= deadline;
+            let killed = targets.iter().filter(|it| it.refused.is_none()).map(Target::identity);
+            if late {
+                self.stuck.extend(killed);
+                return targets;
             }
-            wait(self.ends, &killed, deadline, kept).await;
+            let (awaited, left): (Vec<_>, Vec<_>) = targets
+                .into_iter()
+                .partition(|it| it.refused.is_none() && !self.stuck.contains(&it.identity()));
+            // A living leader may go on starting others for ever.
+            if awaited.is_empty() || (find == Find::Descendants && rounds == ROUNDS) {
+                return left;
+            }
+            wait(&self.proc, &awaited, deadline, kept).await;
         }
     }
 
-    /// Looks for the session's processes on a thread that may block, and opens their pidfds.
-    async fn look(&self, find: fn(&Proc, Signs) -> Vec<Stat>) -> Vec<Target> {
-        let (proc, signs) = (Arc::clone(&self.proc), self.signs);
-        match tokio::task::spawn_blocking(move || look(&proc, signs, find)).await {
-            Ok(targets) => targets,
-            // The runtime is going down: then this thread may block as well.
-            Err(_) => look(&self.proc, signs, find),
+    /// Asks a process to end, once: TERM, and CONT for one that is stopped and would not hear it.
+    fn ask(&mut self, target: &mut Target) {
+        if !self.seen.insert(target.identity()) {
+            return;
         }
+        target.signal(&self.proc, Signal::TERM);
+        if target.stat.state == b'T' && target.refused.is_none() {
+            target.signal(&self.proc, Signal::CONT);
+        }
+    }
+
+    /// Tells `targets` that their terminal is gone until they are gone themselves; false if the
+    /// deadline passed before.
+    async fn hang_up(
+        &self,
+        mut targets: Vec<Target>,
+        deadline: Instant,
+        kept: &mut Kept<'_>,
+    ) -> bool {
+        let mut pause = ASK_AGAIN;
+        loop {
+            for target in &mut targets {
+                target.signal(&self.proc, Signal::HUP);
+            }
+            let next = deadline.min(Instant::now() + pause);
+            if wait(&self.proc, &targets, next, kept).await {
+                return true;
+            }
+            if next == deadline {
+                return false;
+            }
+            pause *= 4;
+        }
+    }
+
+    /// Looks for processes on a thread that may block, and opens their pidfds.
+    async fn look(&self, find: Find) -> Vec<Target> {
+        let (proc, whose, leader) = (Arc::clone(&self.proc), self.whose.clone(), self.leader);
+        let found = tokio::task::spawn_blocking(move || look(&proc, &whose, leader, find));
+        // Fails when the runtime is going down: then this thread may block as well.
+        found.await.unwrap_or_else(|_| look(&self.proc, &self.whose, self.leader, find))
     }
 
     /// Collects what was given to the host and is dead by now.
     async fn collect_orphans(self) {
-        let Self { proc, seen, signs, .. } = self;
+        let Self { proc, seen, leader, .. } = self;
         let collected = tokio::task::spawn_blocking(move || {
             reaper::sweep();
             // One that changed the limit it was marked by is known all the same.
             for (pid, start) in seen {
                 let same = |it: Stat| it.is_dead() && it.start == start;
-                if pid != signs.leader && proc.stat(pid).is_some_and(same) {
+                if pid != leader && proc.stat(pid).is_some_and(same) {
                     reaper::collect(pid);
                 }
             }
@@ -181,246 +321,158 @@ impl Closing<'_> {
     }
 }
 
-/// Without a process table: the leader and what is in the foreground.
+/// Finds processes and opens their pidfds. Needs a tokio runtime.
+fn look(proc: &Proc, whose: &Whose, leader: i32, find: Find) -> Vec<Target> {
+    let mut found = match find {
+        Find::DescendantsInTree => whose.find_in_tree(proc),
+        Find::Descendants | Find::Everybody => whose.find_everywhere(proc),
+        Find::Leader => proc.stat(leader).filter(|it| !it.is_dead()).into_iter().collect(),
+    };
+    if matches!(find, Find::Descendants | Find::DescendantsInTree) {
+        found.retain(|it| it.pid != leader);
+    }
+    let targets = found.into_iter().enumerate();
+    targets.map(|(index, stat)| Target::new(proc, stat, index < MAX_WATCHED)).collect()
+}
+
+/// Without a process table: what is in the foreground, then the leader.
 async fn terminate_blind(
     process: &mut LocalProcess,
-    grace: Duration,
-    kept: &mut Kept<'_>,
+    grace: Grace,
+    output: &mut Vec<u8>,
 ) -> Result<(), TerminateError> {
-    let mut last = Ok(());
-    for (signals, bound) in
-        [(&[Signal::TERM, Signal::HUP][..], grace), (&[Signal::KILL][..], KILL_BOUND)]
+    let leader = &process.leader;
+    let mut kept = Kept::new(process.pty.master(), output);
+    let front = process.pty.foreground().filter(|&it| it != leader.pid).and_then(Pid::from_raw);
+    if let Some(group) = front
+        && kill_process_group(group, Signal::TERM).is_ok()
+        && !wait_for(group_ended(group), grace.of_descendants, &mut kept).await
+        && kill_process_group(group, Signal::KILL).is_ok()
     {
-        for &signal in signals {
-            if let Some(group) = process.pty.foreground().and_then(Pid::from_raw)
-                && let Err(error) = kill_process_group(group, signal)
-            {
-                tracing::debug!(%error, "the foreground group was not signalled");
-            }
-            last = process.leader.signal(signal);
+        wait_for(group_ended(group), Instant::now() + KILL_BOUND, &mut kept).await;
+    }
+
+    let deadline = grace.of_leader();
+    let mut refused = leader.signal(Signal::TERM).err();
+    let mut pause = ASK_AGAIN;
+    while refused.is_none() {
+        refused = leader.signal(Signal::HUP).err();
+        let next = deadline.min(Instant::now() + pause);
+        if wait_for(leader.ended(), next, &mut kept).await {
+            break;
         }
-        let deadline = Instant::now() + bound;
-        let ends = Ends { leader: &process.leader, master: process.pty.master() };
-        wait_for(ends, &ends.leader.pidfd, deadline, kept).await;
-        process.note_exit();
-        process.leader.collect();
-        if process.leader.is_collected() {
-            return Ok(());
+        if next == deadline {
+            refused = leader.signal(Signal::KILL).err();
+            wait_for(leader.ended(), Instant::now() + KILL_BOUND, &mut kept).await;
+            break;
         }
+        pause *= 4;
+    }
+    kept.read();
+    process.note_exit();
+    process.leader.collect();
+    if process.leader.is_collected() {
+        return Ok(());
     }
     let reason =
-        last.err().map_or_else(|| "still there after SIGKILL".to_owned(), |it| it.to_string());
+        refused.map_or_else(|| "still there after SIGKILL".to_owned(), |it| it.to_string());
     let command = "the session's leader".to_owned();
     Err(TerminateError { survivors: vec![Survivor { pid: process.leader.pid, command, reason }] })
 }
 
-/// Kills what belongs to the session, without waiting for anything.
-pub(crate) fn kill_at_once(process: &LocalProcess) {
-    if let Some(proc) = Proc::open() {
-        for stat in find_in_tree(&proc, Signs::of(process)) {
-            if stat.pid != process.leader.pid
-                && let Some(pidfd) = open(&proc, &stat)
-                && let Err(error) = pidfd_send_signal(pidfd, Signal::KILL)
-            {
-                tracing::debug!(pid = stat.pid, %error, "not killed");
-            }
+/// Waits until a process group is empty, for which there is no event.
+async fn group_ended(group: Pid) {
+    while test_kill_process_group(group).is_ok() {
+        tokio::time::sleep(RECHECK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_refuses_twice_is_released() {
+        let (a, b): (Identity, Identity) = ((1, 10), (2, 20));
+        let again: Identity = (1, 11);
+        let (no, io, sent) = (Some(Errno::PERM), Some(Errno::INVAL), None);
+        for (attempts, expected) in [
+            (vec![vec![]], vec![Verdict::Ended]),
+            (vec![vec![(a, no)]; 3], vec![Verdict::Failed, Verdict::Released, Verdict::Released]),
+            (vec![vec![(a, no)], vec![]], vec![Verdict::Failed, Verdict::Ended]),
+            (vec![vec![(a, no), (b, no)], vec![(b, no)]], vec![Verdict::Failed, Verdict::Released]),
+            // A new one is named first, whatever its place in the list.
+            (
+                vec![vec![(a, no)], vec![(a, no), (b, no)], vec![(a, no), (b, no)]],
+                vec![Verdict::Failed, Verdict::Failed, Verdict::Released],
+            ),
+            (vec![vec![(b, no)], vec![(a, no), (b, no)]], vec![Verdict::Failed, Verdict::Failed]),
+            // The number alone does not make it the same.
+            (vec![vec![(a, no)], vec![(again, no)]], vec![Verdict::Failed, Verdict::Failed]),
+            // Only a missing permission is for good.
+            (vec![vec![(a, sent)]; 2], vec![Verdict::Failed; 2]),
+            (vec![vec![(a, io)]; 2], vec![Verdict::Failed; 2]),
+            (vec![vec![(a, no)], vec![(a, sent)]], vec![Verdict::Failed; 2]),
+            (vec![vec![(a, no)], vec![(a, no), (b, sent)]], vec![Verdict::Failed; 2]),
+        ] {
+            let mut refusing = HashSet::new();
+            let verdicts: Vec<_> = attempts
+                .iter()
+                .map(|left| Verdict::of(left.iter().copied(), &mut refusing))
+                .collect();
+            assert_eq!(verdicts, expected, "{attempts:?}");
         }
     }
-    if let Err(error) = process.leader.signal(Signal::KILL) {
-        tracing::debug!(pid = process.leader.pid, %error, "leader not killed");
-    }
-}
 
-/// Output read while a session is ended, up to [`OUTPUT_KEPT`].
-struct Kept<'a> {
-    output: &'a mut Vec<u8>,
-    /// Length before.
-    from: usize,
-}
-
-impl Kept<'_> {
-    /// Reads what is there; false when nothing will come any more.
-    fn read(&mut self, ends: Ends<'_>) -> bool {
-        let drained = drain(ends.master.get_ref(), self.output, OUTPUT_KEPT);
-        self.output.truncate(self.from + OUTPUT_KEPT);
-        !matches!(drained, Drained::Hangup)
-    }
-}
-
-impl Signs {
-    fn of(process: &LocalProcess) -> Self {
-        let (leader, mark) = (process.leader.pid, process.leader.mark);
-        Self { leader, tty: process.pty.identity().tty, mark }
-    }
-}
-
-/// Finds the session's processes and opens their pidfds. Needs a tokio runtime.
-fn look(proc: &Proc, signs: Signs, find: fn(&Proc, Signs) -> Vec<Stat>) -> Vec<Target> {
-    let targets = find(proc, signs).into_iter().enumerate().map(|(index, stat)| {
-        let wanted = stat.pid != signs.leader && index < MAX_WATCHED;
-        let pidfd = wanted.then(|| open(proc, &stat)).flatten();
-        let pidfd = pidfd.and_then(|it| sys::watch(it, Interest::READABLE).ok());
-        Target { stat, pidfd, refused: None }
-    });
-    targets.collect()
-}
-
-/// A pidfd of exactly this process; none when it is gone or no descriptor is left.
-fn open(proc: &Proc, stat: &Stat) -> Option<OwnedFd> {
-    let pidfd = pidfd_open(Pid::from_raw(stat.pid)?, PidfdFlags::NONBLOCK).ok()?;
-    (proc.stat(stat.pid)?.start == stat.start).then_some(pidfd)
-}
-
-/// The session's living processes in the host's tree, children first, the leader last.
-fn find_in_tree(proc: &Proc, signs: Signs) -> Vec<Stat> {
-    let orphans = tree::orphans(proc, true).into_iter().map(|it| it.pid);
-    let roots: Vec<_> = std::iter::once(signs.leader).chain(orphans).collect();
-    let found: Vec<_> = tree::walk(proc, roots).into_iter().map(|(stat, _)| stat).collect();
-    select(proc, signs, &found)
-}
-
-/// The same from the whole process table, whatever the tree looks like.
-fn find_everywhere(proc: &Proc, signs: Signs) -> Vec<Stat> {
-    let all: Vec<_> = proc.processes().into_iter().filter_map(|pid| proc.stat(pid)).collect();
-    select(proc, signs, &all)
-}
-
-fn select(proc: &Proc, signs: Signs, all: &[Stat]) -> Vec<Stat> {
-    let own = getpid().as_raw_nonzero().get();
-    let own_session = getsid(None).map_or(0, |it| it.as_raw_nonzero().get());
-    let parents: HashMap<i32, i32> = all.iter().map(|it| (it.pid, it.parent)).collect();
-    let ancestors = |pid: i32| {
-        let mut length = 0;
-        std::iter::successors(parents.get(&pid).copied(), |it| parents.get(it).copied()).take_while(
-            move |&it| {
-                length += 1;
-                it != 0 && length < 10_000
-            },
-        )
-    };
-    let reaper = spawn::is_subreaper();
-    let has_sign = |stat: &Stat| {
-        let adopted = stat.parent == own || (!reaper && stat.parent == 1);
-        stat.pid == signs.leader
-            || stat.session == signs.leader
-            // Terminals of other containers have the same numbers: only below the host.
-            || (stat.tty == signs.tty && (stat.parent == own || ancestors(stat.pid).any(|it| it == own)))
-            || (adopted
-                && stat.session != own_session
-                && !reaper::is_leader(stat.pid)
-                && signs.mark.is_on(proc, stat.pid))
-    };
-    let signed: HashSet<i32> =
-        all.iter().filter(|it| it.pid != own && has_sign(it)).map(|it| it.pid).collect();
-    let belongs = |pid: i32| {
-        signed.contains(&pid)
-            || ancestors(pid).take_while(|&it| it != own).any(|it| signed.contains(&it))
-    };
-    let mut found: Vec<_> = all
-        .iter()
-        .filter(|it| it.pid != own && !it.is_dead() && belongs(it.pid))
-        .map(|it| (ancestors(it.pid).count(), it.clone()))
-        .collect();
-    found.sort_by_key(|(depth, it)| (it.pid == signs.leader, std::cmp::Reverse(*depth)));
-    found.into_iter().map(|(_, stat)| stat).collect()
-}
-
-/// Asks a process to end: TERM, and CONT for one that is stopped and would not hear it. For the
-/// leader HUP comes before: interactive shells ignore TERM.
-fn ask(ends: Ends<'_>, target: &Target) {
-    if target.stat.pid == ends.leader.pid {
-        hang_up(ends);
-    }
-    let stopped = target.stat.state == b'T';
-    for signal in [Some(Signal::TERM), stopped.then_some(Signal::CONT)].into_iter().flatten() {
-        if let Err(error) = send(ends, target, signal) {
-            tracing::debug!(pid = target.stat.pid, %error, "not asked to end");
+    #[test]
+    fn the_leader_has_a_share_of_every_grace() {
+        for (grace, share) in [(0, 0), (100, 25), (2000, 500), (60_000, 500)] {
+            let share = Duration::from_millis(share);
+            let shared = Grace::from_now(Duration::from_millis(grace));
+            assert_eq!(shared.leader_share, share);
+            assert_eq!(shared.end - shared.of_descendants, share);
+            assert!(shared.of_leader() >= shared.end);
         }
+        assert!(!Grace::from_now(Duration::MAX).is_over());
     }
-}
 
-fn hang_up(ends: Ends<'_>) {
-    if let Err(error) = ends.leader.signal(Signal::HUP) {
-        tracing::debug!(pid = ends.leader.pid, %error, "not told to hang up");
-    }
-}
-
-/// Signals a target; one that is gone counts as signalled.
-fn send(ends: Ends<'_>, target: &Target, signal: Signal) -> Result<(), Errno> {
-    let sent = if target.stat.pid == ends.leader.pid {
-        pidfd_send_signal(ends.leader.pidfd.get_ref(), signal)
-    } else if let Some(pidfd) = &target.pidfd {
-        pidfd_send_signal(pidfd.get_ref(), signal)
-    } else {
-        signal_number(&target.stat, signal)
-    };
-    match sent {
-        Err(Errno::SRCH) => Ok(()),
-        other => other,
-    }
-}
-
-/// Signals a process without a pidfd, if its number is still its own.
-fn signal_number(stat: &Stat, signal: Signal) -> Result<(), Errno> {
-    let now = Proc::open().and_then(|it| it.stat(stat.pid));
-    match Pid::from_raw(stat.pid) {
-        Some(pid) if now.is_some_and(|it| it.start == stat.start) => kill_process(pid, signal),
-        _ => Ok(()),
-    }
-}
-
-/// Waits until all `targets` are gone; false if the deadline passed before.
-async fn wait(ends: Ends<'_>, targets: &[Target], deadline: Instant, kept: &mut Kept<'_>) -> bool {
-    let mut unwatched = false;
-    for target in targets {
-        let gone = if target.stat.pid == ends.leader.pid {
-            wait_for(ends, &ends.leader.pidfd, deadline, kept).await
-        } else if let Some(pidfd) = &target.pidfd {
-            wait_for(ends, pidfd, deadline, kept).await
-        } else {
-            unwatched = true;
-            true
+    #[tokio::test]
+    async fn without_a_process_table_the_foreground_has_its_grace() {
+        use crate::host::{TerminalProcess as _, TerminalSize, TerminalSpec};
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("done");
+        let one = std::num::NonZeroU16::MIN;
+        let spec = TerminalSpec {
+            program: "/bin/bash".into(),
+            args: ["--noprofile", "--norc", "-i"].map(str::to_owned).to_vec(),
+            env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
+            cwd: "/".into(),
+            size: TerminalSize { rows: one, cols: one },
         };
-        if !gone {
-            return false;
-        }
-    }
-    if unwatched {
-        // Without a pidfd its end is no event; the next look at the process table tells.
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    true
-}
-
-/// Waits for one end, reading output meanwhile; false if the deadline passed before.
-async fn wait_for(
-    ends: Ends<'_>,
-    pidfd: &AsyncFd<OwnedFd>,
-    deadline: Instant,
-    kept: &mut Kept<'_>,
-) -> bool {
-    let mut open = true;
-    loop {
-        tokio::select! {
-            // An error could not be waited out either.
-            _ = pidfd.readable() => return true,
-            () = tokio::time::sleep_until(deadline.into()) => return false,
-            Ok(mut readable) = ends.master.readable(), if open => {
-                readable.clear_ready();
-                open = kept.read(ends);
+        let mut process = LocalProcess::start(&spec, None, false).unwrap();
+        let mut output = Vec::new();
+        let end = format!("sleep 0.3; echo complete > {}; exit", file.display());
+        let line = format!("bash -c 'trap \"{end}\" TERM; while :; do sleep 1000; done'\r");
+        process.write(line.as_bytes());
+        tokio::time::timeout(Duration::from_secs(30), async {
+            while process.pty.foreground().is_none_or(|it| it == process.pid() || !traps_term(it)) {
+                let soon = Some(Instant::now() + Duration::from_millis(5));
+                process.next(soon, &mut output).await;
             }
-        }
+            let grace = Grace::from_now(Duration::from_hours(1));
+            terminate_blind(&mut process, grace, &mut output).await.unwrap();
+        })
+        .await
+        .unwrap();
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "complete\n");
     }
-}
 
-fn survivor(target: &Target) -> Survivor {
-    let reason = match target.refused {
-        Some(Errno::PERM) => "not permitted to signal it (it runs as another user)".to_owned(),
-        Some(error) => std::io::Error::from(error).to_string(),
-        None if target.stat.state == b'D' => {
-            "in an uninterruptible wait, does not end after SIGKILL".to_owned()
-        }
-        None => "still there after SIGKILL".to_owned(),
-    };
-    Survivor { pid: target.stat.pid, command: target.stat.command.clone(), reason }
+    /// Whether a process catches TERM, and is not a shell on its way to another program.
+    fn traps_term(pid: i32) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|it| it.strip_prefix("SigCgt:")).unwrap_or("0");
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << 14 != 0
+            && line.split(|&it| it == 0).nth(1) == Some(b"-c")
+    }
 }

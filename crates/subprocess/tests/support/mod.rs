@@ -228,3 +228,35 @@ pub(crate) fn processes() -> Vec<i32> {
 pub(crate) fn count(bytes: &[u8], wanted: u8) -> usize {
     bytes.split(|&it| it == wanted).count() - 1
 }
+
+/// A duration for `sleep` that no other process of the machine has: `number` is some process's.
+pub(crate) fn unique(index: usize, number: u32) -> String {
+    format!("{}.{number}", 900_000 + index)
+}
+
+/// Living processes with `argument` among their arguments.
+pub(crate) fn with_argument(argument: &str) -> Vec<i32> {
+    processes()
+        .into_iter()
+        .filter(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|&b| b == 0).skip(1).any(|it| it == argument.as_bytes())
+        })
+        .collect()
+}
+
+/// Name of a process as the kernel keeps it.
+pub(crate) fn command(pid: i32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
+/// Waits until the world is as wanted.
+pub(crate) async fn until(what: &str, world: impl Fn() -> bool) {
+    guarded(what, async {
+        while !world() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}

@@ -1,0 +1,152 @@
+//! Ends without an order, and ends that are refused: each in a process of its own.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use std::{
+    fs,
+    process::{Command, Output},
+    time::Duration,
+};
+
+use subprocess::SpawnError;
+use support::{GUARD, Session, bash, guarded, lives, unique, until, with_argument};
+
+/// Index of the sleeper that runs as another user.
+const STRANGER: usize = 100;
+/// Set in the inner run of a test; its value is the number that makes arguments unique.
+const INSIDE: &str = "TEST_INSIDE";
+
+/// Runs the test `name` of this file once more, below `wrapper`.
+fn again(wrapper: &[&str], name: &str) -> Output {
+    let own = std::env::current_exe().unwrap();
+    let own = own.to_str().unwrap();
+    let line: Vec<_> =
+        wrapper.iter().copied().chain([own, "--exact", name, "--include-ignored"]).collect();
+    let guard = GUARD.as_secs().to_string();
+    Command::new("timeout")
+        .args(["-s", "KILL", &guard])
+        .args(line)
+        .env(INSIDE, std::process::id().to_string())
+        .output()
+        .unwrap()
+}
+
+fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+/// Living processes with `variable` in their environment.
+fn with_variable(variable: &str) -> Vec<i32> {
+    let carries = |pid: &i32| {
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|&b| b == 0).any(|it| it == variable.as_bytes())
+    };
+    support::processes().into_iter().filter(carries).filter(|&it| lives(it)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_leaves_at_once_leaves_nothing() {
+    let escapes = [
+        "sleep N &",
+        "setsid -f sleep N",
+        "env -i setsid -f sleep N",
+        "bash -c 'ulimit -R 1000; exec setsid -f sleep N'",
+        "bash -c 'trap \"\" TERM HUP INT; while :; do sleep N; done' & disown",
+        "(setsid sh -c 'while :; do sleep N; done' &)",
+        "sleep N",
+    ];
+    if !is_inside() {
+        let output = again(&[], "a_host_that_leaves_at_once_leaves_nothing");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        let number = std::process::id();
+        until("what was killed vanishes", || {
+            with_variable(&format!("OF_TEST={number}")).is_empty()
+                && (0..escapes.len()).all(|it| with_argument(&unique(it, number)).is_empty())
+        })
+        .await;
+        return;
+    }
+    let number: u32 = std::env::var(INSIDE).unwrap().parse().unwrap();
+    let mut spec = bash();
+    spec.env.push(("OF_TEST".to_owned(), number.to_string()));
+    // One is ended before, one is still there, one is dropped without an end.
+    Session::start(spec.clone()).await.close().await;
+    let mut session = Session::start(spec.clone()).await;
+    session.until("dsh> ").await;
+    for (index, escape) in escapes.iter().enumerate() {
+        session.type_line(&escape.replace('N', &unique(index, number)));
+        until(escape, || !with_argument(&unique(index, number)).is_empty()).await;
+    }
+    let busy = Session::start(support::sh("while :; do /bin/true; done")).await;
+    drop(Session::start(spec.clone()).await);
+    let mut own = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+
+    subprocess::kill_all_at_once();
+
+    for (index, escape) in escapes.iter().enumerate() {
+        until(escape, || with_argument(&unique(index, number)).is_empty()).await;
+    }
+    assert!(own.try_wait().unwrap().is_none(), "a child of the host itself is not touched");
+    own.kill().unwrap();
+    own.wait().unwrap();
+    match Session::try_start(bash()).await {
+        Err(SpawnError::Exec { source, .. }) => {
+            assert!(source.to_string().contains("ending"), "{source}");
+        }
+        other => panic!("started after the end: {:?}", other.err()),
+    }
+    session.close().await;
+    busy.close().await;
+}
+
+#[tokio::test]
+#[ignore = "needs root"]
+async fn who_refuses_our_signals_is_named_and_then_released() {
+    if !is_inside() {
+        let wrapper = ["setpriv", "--bounding-set", "-kill", "--inh-caps", "-kill"];
+        let output = again(&wrapper, "who_refuses_our_signals_is_named_and_then_released");
+        let number = std::process::id();
+        let left = with_argument(&unique(STRANGER, number));
+        for pid in &left {
+            Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
+        }
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(left.len(), 1, "{text}");
+        return;
+    }
+    let number: u32 = std::env::var(INSIDE).unwrap().parse().unwrap();
+    let mut session = Session::shell().await;
+    let sleep = unique(STRANGER, number);
+    let line = format!("setpriv --reuid 65534 --clear-groups -- sleep {sleep} & sleep {sleep}0 &");
+    session.command(&line).await;
+    until("both sleep", || {
+        let sleeps = |it: &i32| support::command(*it) == "sleep";
+        with_argument(&sleep).iter().any(sleeps)
+            && with_argument(&format!("{sleep}0")).iter().any(sleeps)
+    })
+    .await;
+    let found = with_argument(&sleep);
+    let [stranger] = found[..] else {
+        let lines = found.iter().map(|it| fs::read_to_string(format!("/proc/{it}/cmdline")));
+        panic!("one is expected: {:?}", lines.collect::<Vec<_>>())
+    };
+
+    let grace = Duration::from_millis(400);
+    let failed = guarded("close", session.process.terminate(grace, &mut session.output));
+    let survivors = failed.await.unwrap_err().survivors;
+    assert_eq!(survivors.iter().map(|it| it.pid).collect::<Vec<_>>(), [stranger]);
+    assert!(survivors[0].reason.contains("not permitted"), "{}", survivors[0]);
+    assert!(with_argument(&format!("{sleep}0")).is_empty());
+
+    // Nothing is waited for a second time.
+    let forever = Duration::from_hours(1);
+    let pid = session.process.pid();
+    guarded("again", session.process.terminate(forever, &mut session.output)).await.unwrap();
+    guarded("and again", session.process.terminate(forever, &mut session.output)).await.unwrap();
+    support::assert_gone(pid);
+    assert!(lives(stranger));
+}
