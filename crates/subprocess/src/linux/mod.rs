@@ -2,10 +2,11 @@
 //!
 //! One file a concern: [`pty`] the terminal, [`spawn`] the start, [`process`] bytes and events,
 //! [`probe`] evidence (with [`decode`] and [`descriptor`]), [`teardown`] the end (of whom:
-//! [`members`], of each: [`target`]), [`at_once`] the end without an order, [`reaper`] orphans,
-//! [`sys`] every line of `unsafe`.
+//! [`members`], of each: [`target`], without `/proc`: [`blind`]), [`at_once`] the end without an
+//! order, [`reaper`] orphans, [`sys`] every line of `unsafe`.
 
 mod at_once;
+mod blind;
 mod decode;
 mod descriptor;
 mod mark;

@@ -14,29 +14,27 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{
-    io::Errno,
-    process::{Pid, Signal, kill_process_group, test_kill_process_group},
-};
+use rustix::{io::Errno, process::Signal};
 
 use super::{
+    blind,
     members::Whose,
     process::LocalProcess,
     procfs::{Proc, Stat},
     reaper, spawn,
-    target::{Identity, Kept, RECHECK, Target, wait, wait_for},
+    target::{Identity, Kept, Target, wait},
 };
-use crate::host::{Survivor, TerminateError};
+use crate::host::TerminateError;
 
 /// How long a process may take to vanish after KILL.
-const KILL_BOUND: Duration = Duration::from_secs(2);
+pub(super) const KILL_BOUND: Duration = Duration::from_secs(2);
 /// The most of the grace that is held back from the descendants for the leader.
 const LEADER_SHARE: Duration = Duration::from_millis(500);
 /// No grace is longer: the clock has an end.
 const LONGEST_GRACE: Duration = Duration::from_hours(365 * 24);
 /// A shell can lose a signal that comes just before it starts to wait for input (bash does, when it
 /// gets there from a command). It is told again after this pause, and then after longer ones.
-const ASK_AGAIN: Duration = Duration::from_millis(25);
+pub(super) const ASK_AGAIN: Duration = Duration::from_millis(25);
 /// How often new descendants are asked when those before are gone: if the leader itself goes on
 /// starting them, only its own end ends that.
 const ROUNDS: usize = 8;
@@ -56,7 +54,7 @@ pub(crate) async fn terminate(
     }
     let grace = Grace::from_now(grace);
     let Some(proc) = process.proc.clone().or_else(|| Proc::open().map(Arc::new)) else {
-        return terminate_blind(process, grace, output).await;
+        return blind::terminate(process, grace, output).await;
     };
     let mut kept = Kept::new(process.pty.master(), output);
     let signs = process.leader.signs;
@@ -103,14 +101,14 @@ pub(crate) async fn terminate(
 
 /// How the time of one attempt is shared out.
 #[derive(Clone, Copy)]
-struct Grace {
-    of_descendants: Instant,
+pub(super) struct Grace {
+    pub(super) of_descendants: Instant,
     end: Instant,
     leader_share: Duration,
 }
 
 impl Grace {
-    fn from_now(grace: Duration) -> Self {
+    pub(super) fn from_now(grace: Duration) -> Self {
         let grace = grace.min(LONGEST_GRACE);
         let leader_share = LEADER_SHARE.min(grace / 4);
         let now = Instant::now();
@@ -119,7 +117,7 @@ impl Grace {
     }
 
     /// What is left, and at least the leader's share.
-    fn of_leader(&self) -> Instant {
+    pub(super) fn of_leader(&self) -> Instant {
         self.end.max(Instant::now() + self.leader_share)
     }
 
@@ -335,58 +333,6 @@ fn look(proc: &Proc, whose: &Whose, leader: i32, find: Find) -> Vec<Target> {
     targets.map(|(index, stat)| Target::new(proc, stat, index < MAX_WATCHED)).collect()
 }
 
-/// Without a process table: what is in the foreground, then the leader.
-async fn terminate_blind(
-    process: &mut LocalProcess,
-    grace: Grace,
-    output: &mut Vec<u8>,
-) -> Result<(), TerminateError> {
-    let leader = &process.leader;
-    let mut kept = Kept::new(process.pty.master(), output);
-    let front = process.pty.foreground().filter(|&it| it != leader.pid).and_then(Pid::from_raw);
-    if let Some(group) = front
-        && kill_process_group(group, Signal::TERM).is_ok()
-        && !wait_for(group_ended(group), grace.of_descendants, &mut kept).await
-        && kill_process_group(group, Signal::KILL).is_ok()
-    {
-        wait_for(group_ended(group), Instant::now() + KILL_BOUND, &mut kept).await;
-    }
-
-    let deadline = grace.of_leader();
-    let mut refused = leader.signal(Signal::TERM).err();
-    let mut pause = ASK_AGAIN;
-    while refused.is_none() {
-        refused = leader.signal(Signal::HUP).err();
-        let next = deadline.min(Instant::now() + pause);
-        if wait_for(leader.ended(), next, &mut kept).await {
-            break;
-        }
-        if next == deadline {
-            refused = leader.signal(Signal::KILL).err();
-            wait_for(leader.ended(), Instant::now() + KILL_BOUND, &mut kept).await;
-            break;
-        }
-        pause *= 4;
-    }
-    kept.read();
-    process.note_exit();
-    process.leader.collect();
-    if process.leader.is_collected() {
-        return Ok(());
-    }
-    let reason =
-        refused.map_or_else(|| "still there after SIGKILL".to_owned(), |it| it.to_string());
-    let command = "the session's leader".to_owned();
-    Err(TerminateError { survivors: vec![Survivor { pid: process.leader.pid, command, reason }] })
-}
-
-/// Waits until a process group is empty, for which there is no event.
-async fn group_ended(group: Pid) {
-    while test_kill_process_group(group).is_ok() {
-        tokio::time::sleep(RECHECK).await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -434,45 +380,5 @@ mod tests {
             assert!(shared.of_leader() >= shared.end);
         }
         assert!(!Grace::from_now(Duration::MAX).is_over());
-    }
-
-    #[tokio::test]
-    async fn without_a_process_table_the_foreground_has_its_grace() {
-        use crate::host::{TerminalProcess as _, TerminalSize, TerminalSpec};
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("done");
-        let one = std::num::NonZeroU16::MIN;
-        let spec = TerminalSpec {
-            program: "/bin/bash".into(),
-            args: ["--noprofile", "--norc", "-i"].map(str::to_owned).to_vec(),
-            env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
-            cwd: "/".into(),
-            size: TerminalSize { rows: one, cols: one },
-        };
-        let mut process = LocalProcess::start(&spec, None, false).unwrap();
-        let mut output = Vec::new();
-        let end = format!("sleep 0.3; echo complete > {}; exit", file.display());
-        let line = format!("bash -c 'trap \"{end}\" TERM; while :; do sleep 1000; done'\r");
-        process.write(line.as_bytes());
-        tokio::time::timeout(Duration::from_secs(30), async {
-            while process.pty.foreground().is_none_or(|it| it == process.pid() || !traps_term(it)) {
-                let soon = Some(Instant::now() + Duration::from_millis(5));
-                process.next(soon, &mut output).await;
-            }
-            let grace = Grace::from_now(Duration::from_hours(1));
-            terminate_blind(&mut process, grace, &mut output).await.unwrap();
-        })
-        .await
-        .unwrap();
-        assert_eq!(std::fs::read_to_string(file).unwrap(), "complete\n");
-    }
-
-    /// Whether a process catches TERM, and is not a shell on its way to another program.
-    fn traps_term(pid: i32) -> bool {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let caught = status.lines().find_map(|it| it.strip_prefix("SigCgt:")).unwrap_or("0");
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << 14 != 0
-            && line.split(|&it| it == 0).nth(1) == Some(b"-c")
     }
 }
