@@ -3,6 +3,7 @@
 //! The task handles one thing at a time, so there is no lock and no order to get wrong: what a
 //! request sees is what all events before it left.
 
+mod context;
 mod interrupt;
 mod send;
 

@@ -11,10 +11,7 @@ use terminal::{
 use super::{Task, interrupt::Interrupt};
 use crate::{
     input,
-    readiness::{
-        Exchange, InputFacts, Limits, Moment, ScreenFacts, Settlement, judge::Context,
-        marks::Finished,
-    },
+    readiness::{Exchange, InputFacts, Limits, Moment, Settlement, marks::Finished},
     screen::Position,
     settler::{Follower, Settler},
 };
@@ -26,8 +23,8 @@ pub(super) struct Live {
     pub(super) settler: Option<Settler>,
     start: Position,
     followers: BTreeMap<Follower, Position>,
-    before: Before,
-    text: String,
+    pub(super) before: Before,
+    pub(super) text: String,
     total: usize,
     echo: Echo,
     /// Bytes of the input that a cancellation kept from the terminal.
@@ -59,43 +56,18 @@ impl Echo {
 
 /// What the terminal looked like when the input was written.
 #[derive(Clone, Copy)]
-struct Before {
-    line_feeds: u64,
-    editor_switches: u64,
-    alternate: bool,
-    canonical: Option<bool>,
+pub(super) struct Before {
+    pub(super) line_feeds: u64,
+    pub(super) editor_switches: u64,
+    pub(super) alternate: bool,
+    pub(super) canonical: Option<bool>,
     /// The shell itself was reading a command line.
-    shell_edits: bool,
+    pub(super) shell_edits: bool,
     /// An answer is only worth something if the program shows that it acted upon the input.
-    must_act: bool,
+    pub(super) must_act: bool,
 }
 
 impl Task {
-    pub(super) fn context(&self, evidence: &subprocess::Evidence) -> Context {
-        let Some(live) = &self.live else { return Context::default() };
-        let before = &live.before;
-        let canonical = evidence.modes.map(|it| it.canonical);
-        let switched = self.editor_switches != before.editor_switches;
-        let bracketed_paste = self.screen.bracketed_paste();
-        Context {
-            screen: ScreenFacts {
-                alternate: self.screen.alternate(),
-                bracketed_paste,
-                editor_opened: bracketed_paste
-                    && switched
-                    && !input::is_echoed(&live.text, &self.screen.cursor_line()),
-                text_before_cursor: self.screen.cursor_column() > 0,
-                acted_upon: !before.must_act
-                    || switched
-                    || self.screen.line_feeds() != before.line_feeds
-                    || self.screen.alternate() != before.alternate
-                    || canonical != before.canonical,
-            },
-            prompt: self.marks.prompt(),
-            unfinished: live.exchange.unfinished(),
-        }
-    }
-
     pub(super) fn send(&mut self, request: &SendRequest, settler: Settler) {
         self.drain();
         if self.exit.is_some() {
