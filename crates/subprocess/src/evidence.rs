@@ -62,6 +62,9 @@ pub struct Modes {
     pub echo: bool,
     /// `ISIG`: control characters make signals.
     pub signals: bool,
+    /// A read that finds nothing ends after so many milliseconds (`VMIN` 0 and `VTIME`); none when
+    /// it waits without end, or not at all.
+    pub read_timeout_ms: Option<u64>,
 }
 
 /// One process of the foreground group.

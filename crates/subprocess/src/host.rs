@@ -92,6 +92,10 @@ pub trait TerminalProcess: Send {
     /// How the session leader ended; none while it lives or nobody has noticed yet.
     fn exit_status(&self) -> Option<ExitStatus>;
 
+    /// Whether job control has stopped the leader of process group `group`; false where that
+    /// cannot be seen.
+    fn is_stopped(&self, group: i32) -> bool;
+
     /// The session leader's working directory; none when it cannot be read.
     fn cwd(&self) -> Option<PathBuf>;
 

@@ -10,8 +10,8 @@ use subprocess::{
 };
 use support::{Session, bash, guarded, processes_of, python, sh, threads_of};
 
-const SHELL: Modes = Modes { canonical: false, echo: false, signals: true };
-const LINE: Modes = Modes { canonical: true, echo: true, signals: true };
+const SHELL: Modes = Modes { canonical: false, echo: false, signals: true, read_timeout_ms: None };
+const LINE: Modes = Modes { canonical: true, echo: true, signals: true, read_timeout_ms: None };
 
 fn waits(evidence: &Evidence, command: &str, wait: &Wait) -> bool {
     threads_of(evidence, command).contains(&wait)

@@ -10,9 +10,9 @@ use terminal_bash::readiness::{
 };
 
 const SHELL: i32 = 100;
-const COOKED: Modes = Modes { canonical: true, echo: true, signals: true };
-const SILENT: Modes = Modes { canonical: true, echo: false, signals: true };
-const RAW: Modes = Modes { canonical: false, echo: false, signals: true };
+const COOKED: Modes = Modes { canonical: true, echo: true, signals: true, read_timeout_ms: None };
+const SILENT: Modes = Modes { canonical: true, echo: false, signals: true, read_timeout_ms: None };
+const RAW: Modes = Modes { canonical: false, echo: false, signals: true, read_timeout_ms: None };
 const READ: Wait = Wait::TerminalRead { fd: 0 };
 
 fn select(others: &[Descriptor], timeout_ms: Option<u64>) -> Wait {

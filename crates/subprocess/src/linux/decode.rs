@@ -44,14 +44,14 @@ struct Interest {
     file: Option<(u64, u64)>,
 }
 
-/// What thread `tid` waits for, given the text of its `syscall` file.
-pub(crate) fn wait_of(view: &View<'_>, tid: i32, text: &[u8]) -> Wait {
+/// What the thread waits for, given the text of its `syscall` file.
+pub(crate) fn wait_of(view: &View<'_>, text: &[u8]) -> Wait {
     match Call::parse(text) {
         Some(Call::Running) => Wait::Running,
         Some(Call::None) => Wait::Other("no system call"),
         Some(Call::Of { number, args }) => {
             let name = Sysno::new(number).map_or("unknown", |it| it.name());
-            in_call(view, tid, name, args)
+            in_call(view, name, args)
         }
         None => Wait::Opaque,
     }
@@ -83,23 +83,23 @@ impl Call {
     }
 }
 
-fn in_call(view: &View<'_>, tid: i32, name: &'static str, args: [u64; 6]) -> Wait {
+fn in_call(view: &View<'_>, name: &'static str, args: [u64; 6]) -> Wait {
     let decoded = match name {
         "read" | "readv" | "pread64" | "preadv" | "preadv2" | "recvfrom" | "recvmsg"
         | "recvmmsg" | "accept" | "accept4" => Ok(reading(view, int(args[0]))),
         "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" | "sendto" | "sendmsg"
         | "sendmmsg" => Ok(Wait::Writing(view.resolve(int(args[0])).what)),
         "poll" => polled(view, name, args, Ok(milliseconds(args[2]))),
-        "ppoll" => polled(view, name, args, duration(view.pid, args[2], 1_000_000)),
-        "select" | "_newselect" => selected(view, name, args, duration(view.pid, args[4], 1_000)),
-        "pselect6" => selected(view, name, args, duration(view.pid, args[4], 1_000_000)),
+        "ppoll" => polled(view, name, args, duration(view.tid, args[2], 1_000_000)),
+        "select" | "_newselect" => selected(view, name, args, duration(view.tid, args[4], 1_000)),
+        "pselect6" => selected(view, name, args, duration(view.tid, args[4], 1_000_000)),
         "epoll_wait" | "epoll_pwait" => Ok(epolled(view, name, args, milliseconds(args[3]))),
         "epoll_pwait2" => {
-            duration(view.pid, args[3], 1_000_000).map(|it| epolled(view, name, args, it))
+            duration(view.tid, args[3], 1_000_000).map(|it| epolled(view, name, args, it))
         }
         "nanosleep" | "clock_nanosleep" => Ok(Wait::Sleeping),
         "wait4" | "waitid" | "waitpid" => Ok(Wait::Child),
-        "restart_syscall" => Ok(restarted(view, tid, args)),
+        "restart_syscall" => Ok(restarted(view, args)),
         _ => Ok(Wait::Other(name)),
     };
     decoded.unwrap_or_else(|error| match error.raw_os_error() {
@@ -110,16 +110,16 @@ fn in_call(view: &View<'_>, tid: i32, name: &'static str, args: [u64; 6]) -> Wai
 
 /// After a stop and a continue, a timed wait goes on under this number; the registers still hold
 /// the first call's arguments, and only the kernel's wait channel tells which call it was.
-fn restarted(view: &View<'_>, tid: i32, args: [u64; 6]) -> Wait {
+fn restarted(view: &View<'_>, args: [u64; 6]) -> Wait {
     let mut buffer = [0; 128];
-    let path = format_args!("{}/task/{tid}/wchan", view.pid);
+    let path = format_args!("{}/task/{}/wchan", view.pid, view.tid);
     let channel = match view.proc.read(path, &mut buffer) {
         Ok(channel) => String::from_utf8_lossy(channel),
         Err(_) => return Wait::Opaque,
     };
     match channel.trim() {
         it if it.starts_with("poll_") || it.contains("sys_poll") || it == "do_poll" => {
-            in_call(view, tid, "poll", args)
+            in_call(view, "poll", args)
         }
         it if it.contains("nanosleep") => Wait::Sleeping,
         it if it.contains("futex") => Wait::Other("futex"),
@@ -145,7 +145,7 @@ fn polled(
     // struct pollfd { int fd; short events; short revents; }
     let count = usize::try_from(args[1]).unwrap_or(MAX_SET).min(MAX_SET);
     let mut memory = vec![0; count * 8];
-    read_fully(view.pid, args[0], &mut memory)?;
+    read_fully(view.tid, args[0], &mut memory)?;
     let interests =
         memory.as_chunks::<8>().0.iter().filter_map(|&[a, b, c, d, low, high, _, _]| {
             let fd = i32::from_ne_bytes([a, b, c, d]);
@@ -165,7 +165,7 @@ fn selected(
     // The sets stay as they were passed until the call returns. They are arrays of longs.
     let set = |address: u64| -> io::Result<Vec<u64>> {
         let mut memory = vec![0; if address == 0 { 0 } else { count.div_ceil(64) * 8 }];
-        read_fully(view.pid, address, &mut memory)?;
+        read_fully(view.tid, address, &mut memory)?;
         Ok(memory.as_chunks().0.iter().map(|&word| u64::from_ne_bytes(word)).collect())
     };
     let has =
@@ -204,7 +204,7 @@ fn epolled(view: &View<'_>, name: &'static str, args: [u64; 6], timeout: Option<
 
 /// What is registered with an epoll instance.
 fn registered(view: &View<'_>, epoll: i32) -> io::Result<Vec<Interest>> {
-    let text = view.proc.read_all(format_args!("{}/fdinfo/{epoll}", view.pid))?;
+    let text = view.proc.read_all(format_args!("{}/task/{}/fdinfo/{epoll}", view.pid, view.tid))?;
     Ok(text.split(|&b| b == b'\n').filter_map(parse_registered).take(MAX_SET).collect())
 }
 
@@ -295,19 +295,19 @@ fn milliseconds(arg: u64) -> Option<u64> {
 }
 
 /// A `timespec` or `timeval` in milliseconds; none for a null pointer.
-fn duration(pid: i32, address: u64, units_per_ms: i64) -> io::Result<Option<u64>> {
+fn duration(tid: i32, address: u64, units_per_ms: i64) -> io::Result<Option<u64>> {
     if address == 0 {
         return Ok(None);
     }
     let mut memory = [0; 16];
-    read_fully(pid, address, &mut memory)?;
+    read_fully(tid, address, &mut memory)?;
     let [seconds, fraction] = *memory.as_chunks::<8>().0 else { return Ok(None) };
     let (seconds, fraction) = (i64::from_ne_bytes(seconds), i64::from_ne_bytes(fraction));
     Ok(u64::try_from(seconds.saturating_mul(1000).saturating_add(fraction / units_per_ms)).ok())
 }
 
-fn read_fully(pid: i32, address: u64, buffer: &mut [u8]) -> io::Result<()> {
-    if buffer.is_empty() || read_memory(pid, address, buffer)? == buffer.len() {
+fn read_fully(tid: i32, address: u64, buffer: &mut [u8]) -> io::Result<()> {
+    if buffer.is_empty() || read_memory(tid, address, buffer)? == buffer.len() {
         return Ok(());
     }
     Err(io::Error::from_raw_os_error(libc::EFAULT))

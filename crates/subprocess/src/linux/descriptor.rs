@@ -16,6 +16,9 @@ use crate::evidence::Descriptor;
 pub(crate) struct View<'a> {
     pub(crate) proc: &'a Proc,
     pub(crate) terminal: TerminalIdentity,
+    /// The thread that is looked at. Descriptors and memory are reached through it: those of a
+    /// process whose main thread has ended cannot be reached through the process.
+    pub(crate) tid: i32,
     pub(crate) pid: i32,
     /// Its controlling terminal in the kernel's encoding.
     pub(crate) tty: i32,
@@ -34,8 +37,8 @@ pub(crate) struct Resolved {
 impl View<'_> {
     /// What descriptor `fd` is.
     pub(crate) fn resolve(&self, fd: i32) -> Resolved {
-        let pid = self.pid;
-        let stat = match self.proc.metadata(format_args!("{pid}/fd/{fd}")) {
+        let (pid, tid) = (self.pid, self.tid);
+        let stat = match self.proc.metadata(format_args!("{pid}/task/{tid}/fd/{fd}")) {
             Ok(stat) => stat,
             Err(error) => return Resolved { what: unseen(&error), epoll: false, ino: None },
         };
@@ -47,7 +50,7 @@ impl View<'_> {
             }
             FileType::Fifo => Descriptor::Pipe,
             FileType::Socket => Descriptor::Socket,
-            _ => match self.proc.link(format_args!("{pid}/fd/{fd}")) {
+            _ => match self.proc.link(format_args!("{pid}/task/{tid}/fd/{fd}")) {
                 Ok(name) => {
                     epoll = name.ends_with(b"[eventpoll]");
                     anonymous(&name)
@@ -75,24 +78,24 @@ impl View<'_> {
 
     /// Whether the process holds a writing end of the pipe behind `fd` as well.
     fn holds_other_end(&self, fd: i32, dev: u64, ino: u64) -> bool {
+        let (pid, tid) = (self.pid, self.tid);
         let writes_to_it = |other: i32| {
-            let stat = self.proc.metadata(format_args!("{}/fd/{other}", self.pid));
+            let stat = self.proc.metadata(format_args!("{pid}/task/{tid}/fd/{other}"));
             stat.is_ok_and(|it| (it.st_dev, it.st_ino) == (dev, ino)) && self.is_writable(other)
         };
         // Both ends come from one call and mostly have neighbouring numbers.
         [fd + 1, fd - 1].into_iter().any(writes_to_it)
             || self
                 .proc
-                .descriptors(self.pid)
+                .descriptors(pid, tid)
                 .into_iter()
                 .any(|other| (other - fd).abs() > 1 && writes_to_it(other))
     }
 
     fn is_writable(&self, fd: i32) -> bool {
         let mut buffer = [0; 512];
-        let Ok(text) = self.proc.read(format_args!("{}/fdinfo/{fd}", self.pid), &mut buffer) else {
-            return false;
-        };
+        let path = format_args!("{}/task/{}/fdinfo/{fd}", self.pid, self.tid);
+        let Ok(text) = self.proc.read(path, &mut buffer) else { return false };
         // The access mode is the lowest octal digit's lower two bits: 0 reads only.
         text.split(|&b| b == b'\n')
             .find_map(|line| line.strip_prefix(b"flags:"))

@@ -5,13 +5,17 @@
 //!   thread, through files kept open.
 //! - The *gate* answers with the last full scan as long as no thread of it has run since: the
 //!   kernel counts how often each was put on a processor. It is trusted after a second scan found
-//!   the same, and never built on a scan that saw a thread running.
+//!   the same, and never built on a scan that saw a thread running. Those outside the group who
+//!   could put a new child into it are kept watch of as well.
 
 use std::{
+    collections::HashSet,
     os::fd::{AsFd as _, OwnedFd},
     sync::OnceLock,
     time::Duration,
 };
+
+use rustix::process::getpid;
 
 use super::{
     decode,
@@ -157,8 +161,8 @@ impl Prober {
             return None;
         }
         let text = reread(watched.syscall.as_fd(), &mut buffer).ok()?;
-        let view = View { proc, terminal: self.terminal, pid, tty: stat.tty };
-        let wait = decode::wait_of(&view, tid, text);
+        let view = View { proc, terminal: self.terminal, pid, tid, tty: stat.tty };
+        let wait = decode::wait_of(&view, text);
         if !waits_on_terminal(&wait) {
             return None;
         }
@@ -193,9 +197,11 @@ impl Prober {
         let mut counters = Some(Vec::new());
         let mut processes = Vec::new();
         let members = self.members(proc, group);
-        if !members.iter().any(|it| it.pid == self.leader) {
-            // A shell that runs may change the group under us.
-            keep(&mut counters, counter(proc, self.leader, self.leader));
+        for (pid, tid) in self.outside_parents(proc, &members) {
+            // Read before the state, as below.
+            let counter = counter(proc, pid, tid);
+            let state = proc.thread_stat(pid, tid).map(|it| it.state);
+            keep(&mut counters, counter.filter(|_| !matches!(state, Some(b'R' | b'D'))));
         }
         for stat in members {
             let tids = if stat.threads > 1 { proc.threads(stat.pid) } else { vec![stat.pid] };
@@ -234,14 +240,38 @@ impl Prober {
             b'Z' | b'X' => Wait::Zombie,
             _ => {
                 let (pid, tty) = (process.pid, process.tty);
-                let view = View { proc, terminal: self.terminal, pid, tty };
+                let view = View { proc, terminal: self.terminal, pid, tid, tty };
                 let mut buffer = [0; 256];
                 match proc.read(format_args!("{pid}/task/{tid}/syscall"), &mut buffer) {
-                    Ok(text) => decode::wait_of(&view, tid, text),
+                    Ok(text) => decode::wait_of(&view, text),
                     Err(error) => decode::unreadable(&error),
                 }
             }
         })
+    }
+
+    /// Threads outside the group that may change it under us, by a new child that joins it: those of
+    /// the leader, and of everybody between it and a member.
+    fn outside_parents(&self, proc: &Proc, members: &[Stat]) -> Vec<(i32, i32)> {
+        let mut inside: HashSet<i32> = members.iter().map(|it| it.pid).collect();
+        // Orphans are the host's children, and it starts none for them.
+        inside.insert(getpid().as_raw_nonzero().get());
+        let mut threads = Vec::new();
+        let mut add = |pid| {
+            let new = pid > 1 && inside.insert(pid);
+            if new {
+                threads.extend(proc.threads(pid).into_iter().map(|tid| (pid, tid)));
+            }
+            new
+        };
+        add(self.leader);
+        for member in members {
+            let mut pid = member.parent;
+            while add(pid) {
+                pid = proc.stat(pid).map_or(0, |it| it.parent);
+            }
+        }
+        threads
     }
 
     /// Processes of the group: below the leader and among the session's orphans, else anywhere.

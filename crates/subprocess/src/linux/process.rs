@@ -482,7 +482,14 @@ impl TerminalProcess for LocalProcess {
         if self.exit.is_some() {
             return None;
         }
-        std::fs::read_link(format!("/proc/{}/cwd", self.leader.pid)).ok()
+        // Of a directory that was removed the kernel gives a name that is none.
+        let cwd = std::fs::read_link(format!("/proc/{}/cwd", self.leader.pid)).ok()?;
+        cwd.is_dir().then_some(cwd)
+    }
+
+    fn is_stopped(&self, group: i32) -> bool {
+        let leader = self.proc.as_ref().and_then(|proc| proc.stat(group));
+        leader.is_some_and(|it| it.group == group && it.state == b'T')
     }
 
     fn resize(&mut self, size: TerminalSize) -> io::Result<()> {

@@ -129,9 +129,9 @@ impl Proc {
         self.numbers(format_args!("{pid}/task"))
     }
 
-    /// Numbers of a process's open descriptors.
-    pub(crate) fn descriptors(&self, pid: i32) -> Vec<i32> {
-        self.numbers(format_args!("{pid}/fd"))
+    /// Numbers of a thread's open descriptors, which mostly are its process's.
+    pub(crate) fn descriptors(&self, pid: i32, tid: i32) -> Vec<i32> {
+        self.numbers(format_args!("{pid}/task/{tid}/fd"))
     }
 
     /// Every process there is.

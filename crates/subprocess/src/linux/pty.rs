@@ -18,7 +18,7 @@ use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat},
     io::{Errno, ioctl_fionread, read},
     pty::{OpenptFlags, ioctl_tiocgptpeer},
-    termios::{LocalModes, QueueSelector, tcflush, tcgetattr, tcgetpgrp},
+    termios::{LocalModes, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcgetpgrp},
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
@@ -111,11 +111,17 @@ impl Pty {
     }
 
     pub(crate) fn modes(&self) -> Option<Modes> {
-        let modes = tcgetattr(self.master.get_ref()).ok()?.local_modes;
+        let termios = tcgetattr(self.master.get_ref()).ok()?;
+        let modes = termios.local_modes;
+        let canonical = modes.contains(LocalModes::ICANON);
+        let at_least = termios.special_codes[SpecialCodeIndex::VMIN];
+        let tenths = u64::from(termios.special_codes[SpecialCodeIndex::VTIME]);
+        let timed = !canonical && at_least == 0 && tenths > 0;
         Some(Modes {
-            canonical: modes.contains(LocalModes::ICANON),
+            canonical,
             echo: modes.contains(LocalModes::ECHO),
             signals: modes.contains(LocalModes::ISIG),
+            read_timeout_ms: timed.then_some(tenths * 100),
         })
     }
 
