@@ -1,10 +1,10 @@
 //! What controls and sequences do to the screen.
 //!
-//! Everything that is not named here (colours, cursor shapes, titles, mouse modes, …) has no effect
-//! on text and is ignored.
+//! Everything that is not named here (colours, cursor shapes, titles, …) has no effect on text
+//! and is ignored. Modes of keys and mouse are only remembered, for [`ScreenState::repair`].
 
 use super::grid::{Grid, Part};
-use super::{Query, ScreenEvent, ScreenState};
+use super::{InputModes, Query, ScreenEvent, ScreenState};
 
 impl ScreenState {
     /// Printable ASCII.
@@ -82,6 +82,8 @@ impl ScreenState {
                 grid.index();
             }
             b'M' => grid.reverse_index(),
+            b'=' => self.input.keypad = true,
+            b'>' => self.input.keypad = false,
             _ => {}
         }
     }
@@ -92,6 +94,7 @@ impl ScreenState {
         if self.bracketed_paste {
             self.set_bracketed_paste(false, events);
         }
+        self.input = InputModes::default();
         self.main.soft_reset();
         self.main.clear_window();
         self.main.home();
@@ -119,6 +122,10 @@ impl ScreenState {
 
     fn set_bracketed_paste(&mut self, on: bool, events: &mut Vec<ScreenEvent>) {
         self.bracketed_paste = on;
+        if !on {
+            // A line editor takes it back when a line was entered.
+            self.shown_mut().end_edit();
+        }
         events.push(ScreenEvent::BracketedPaste { on, printed: self.printed });
     }
 
@@ -139,8 +146,38 @@ impl ScreenState {
         }
     }
 
+    /// See [`super::Screen::repair`].
+    pub(super) fn repair(&mut self) -> Vec<&'static str> {
+        let mut done = Vec::new();
+        let alternate = self.alternate.take();
+        if alternate.is_some() {
+            done.push("left the alternate screen");
+        }
+        let homed = self.main.repair(&mut done);
+        let InputModes { cursor_keys, keypad, mouse } = std::mem::take(&mut self.input);
+        let input = [
+            (cursor_keys, "reset the cursor keys"),
+            (keypad, "reset the keypad"),
+            (mouse, "turned mouse reports off"),
+        ];
+        done.extend(input.iter().filter(|(differs, _)| *differs).map(|(_, words)| *words));
+        if let Some(alternate) = alternate {
+            self.main.show_below(&alternate.cursor_line(usize::MAX));
+        } else if homed && self.main.has_text_below() {
+            // Setting these modes put the cursor into the upper left corner, where what follows
+            // would be written over what was shown.
+            let line = self.main.cursor_line(usize::MAX);
+            self.main.show_below(&line);
+        }
+        self.main.enforce_bounds();
+        done
+    }
+
     fn set_private_mode(&mut self, mode: u16, on: bool, events: &mut Vec<ScreenEvent>) {
         match mode {
+            1 => self.input.cursor_keys = on,
+            9 | 1000..=1003 => self.input.mouse = on,
+            66 => self.input.keypad = on,
             6 => {
                 let grid = self.shown_mut();
                 grid.modes.origin = on;
@@ -215,7 +252,11 @@ impl vte::Perform for Performer<'_> {
             b"?" => self.private(parameters, action),
             b">" if action == 'c' => self.screen.query(Query::SecondaryAttributes, self.events),
             b">" if action == 'q' => self.screen.query(Query::Version, self.events),
-            b"!" if action == 'p' => self.screen.shown_mut().soft_reset(),
+            b"!" if action == 'p' => {
+                self.screen.shown_mut().soft_reset();
+                self.screen.input.cursor_keys = false;
+                self.screen.input.keypad = false;
+            }
             b"?$" if action == 'p' => {
                 let mode = parameter(parameters, 0);
                 let set = self.screen.private_mode(mode);

@@ -2,7 +2,11 @@
 //!
 //! Rows are joined to logical lines by their `wrapped` flag: it is set when text ran over the right
 //! margin, and reset when the last column is written again or erased, or a line feed goes on to an
-//! empty row. A row that leaves the window at the top goes to the [`History`].
+//! empty row. A line editor whose text fills a row exactly leaves a blank in the next one, only to
+//! see the cursor there; that blank is no continuation when the editor turns back up and ends the
+//! line from above ([`Grid::up`], [`Grid::index`]), or ends it in front of the blank
+//! ([`Grid::end_edit`]). A line feed onto a blank means nothing by itself: that is how the editor
+//! goes down to a blank that was typed. A row that leaves the window at the top goes to the [`History`].
 //!
 //! Choices where terminals differ: clearing the window (`CSI 2 J`, or `CSI H` and `CSI J`) moves
 //! its text to the history, so that nothing shown is lost; erasing to the end of a line right after
@@ -14,6 +18,7 @@
 
 mod bulk;
 mod edit;
+mod repair;
 mod resize;
 
 pub(super) use edit::Part;
@@ -72,6 +77,9 @@ pub(super) struct Grid {
     last: char,
     /// The cursor was put into the upper left corner, and did not get there by smaller moves.
     homed: bool,
+    /// The row into which the cursor went up from the beginning of a row of nothing but blanks, as
+    /// long as it stays at the beginning.
+    turned: Option<usize>,
 }
 
 impl Grid {
@@ -93,6 +101,7 @@ impl Grid {
             shift: 0,
             last: ' ',
             homed: false,
+            turned: None,
         }
     }
 
@@ -273,18 +282,38 @@ impl Grid {
 
     pub(super) fn carriage_return(&mut self) {
         self.homed = false;
+        if self.column > 0 {
+            self.turned = None;
+        }
         self.column = 0;
     }
 
     /// Down one row, scrolling at the bottom margin.
     pub(super) fn index(&mut self) {
+        let turned = self.turned.take() == Some(self.row) && self.column == 0;
         if self.row == self.bottom {
             self.scroll_up(1);
         } else if self.row + 1 < self.rows {
             self.go(self.row + 1);
             if self.lines[self.row].is_empty() {
                 self.part_before(self.row);
+            } else if turned {
+                self.end_edit();
             }
+        }
+    }
+
+    /// The line that was edited ends: nothing but blanks in the cursor's row, before which the
+    /// cursor is, is no part of it.
+    pub(super) fn end_edit(&mut self) {
+        let continues = match self.row.checked_sub(1) {
+            None => self.history.is_open(),
+            Some(above) => self.lines[above].wrapped,
+        };
+        let line = &mut self.lines[self.row];
+        if continues && self.column == 0 && line.is_blank() {
+            line.clear();
+            self.part_before(self.row);
         }
     }
 
@@ -299,6 +328,7 @@ impl Grid {
 
     pub(super) fn backspace(&mut self) {
         self.homed = false;
+        self.turned = None;
         self.column = self.cursor_column().saturating_sub(1);
     }
 
@@ -317,12 +347,15 @@ impl Grid {
             column = column.saturating_sub(1) / TAB * TAB;
         }
         self.column = column;
+        self.turned = None;
     }
 
     pub(super) fn up(&mut self, count: usize) {
         self.homed = false;
         let limit = if self.row >= self.top { self.top } else { 0 };
+        let from_blank = self.column == 0 && self.lines[self.row].is_blank();
         self.row = self.row.saturating_sub(count).max(limit);
+        self.turned = from_blank.then_some(self.row);
         self.column = self.cursor_column();
     }
 
@@ -334,6 +367,7 @@ impl Grid {
 
     pub(super) fn left(&mut self, count: usize) {
         self.homed = false;
+        self.turned = None;
         self.column = self.cursor_column().saturating_sub(count);
     }
 
@@ -351,6 +385,7 @@ impl Grid {
     /// To a column, from 0.
     pub(super) fn move_to_column(&mut self, column: usize) {
         self.homed = false;
+        self.turned = None;
         self.column = column.min(self.columns - 1);
     }
 
@@ -366,6 +401,7 @@ impl Grid {
 
     pub(super) fn home(&mut self) {
         self.move_to_row(0);
+        self.turned = None;
         self.column = 0;
     }
 
@@ -377,6 +413,7 @@ impl Grid {
     pub(super) fn restore_cursor(&mut self) {
         let Saved { row, column, origin, graphics, shift } = self.saved;
         self.go(row);
+        self.turned = None;
         self.column = column.min(self.columns);
         self.modes.origin = origin;
         self.graphics = graphics;

@@ -136,6 +136,15 @@ struct ScreenState {
     printed: u64,
     line_feeds: u64,
     bracketed_paste: bool,
+    input: InputModes,
+}
+
+/// What programs asked of keys and mouse; it does not change what is shown.
+#[derive(Debug, Default)]
+struct InputModes {
+    cursor_keys: bool,
+    keypad: bool,
+    mouse: bool,
 }
 
 impl Screen {
@@ -156,6 +165,7 @@ impl Screen {
                 printed: 0,
                 line_feeds: 0,
                 bracketed_paste: false,
+                input: InputModes::default(),
             },
         }
     }
@@ -224,9 +234,27 @@ impl Screen {
         self.state.shown().cursor_row()
     }
 
+    /// Row and column of the cursor in the window that is shown, from 0.
+    pub fn cursor_position(&self) -> (usize, usize) {
+        (self.cursor_row(), self.cursor_column())
+    }
+
     /// Text of the cursor's logical line up to the cursor, at most its last 400 characters.
     pub fn cursor_line(&self) -> String {
         self.state.shown().cursor_line(400)
+    }
+
+    /// Puts right what a program that ended badly left behind, as a person would with `reset`, and
+    /// says in short words what that was; nothing when nothing differs from a fresh terminal.
+    ///
+    /// It leaves the alternate screen and resets character sets, scroll region, origin and insert
+    /// mode, autowrap, the modes of cursor keys and keypad, and mouse reports. Text and bracketed
+    /// paste stay. It is meant for the moment after a shell has shown its prompt: when that was
+    /// drawn on the alternate screen (or, by a mode that moves the cursor, amid older text), the
+    /// cursor's line up to the cursor is shown again below all text, and the cursor is behind it.
+    /// What it does is no part of the stream: it gives no events and counts nothing.
+    pub fn repair(&mut self) -> Vec<&'static str> {
+        self.state.repair()
     }
 
     /// Changes the size of the window. Logical lines keep their text and their numbers.

@@ -47,6 +47,11 @@ impl Row {
         self.text.is_empty()
     }
 
+    /// Nothing but blanks is to be seen in it, and it does not run over.
+    pub(super) fn is_blank(&self) -> bool {
+        !self.wrapped && self.text.iter().all(|byte| matches!(*byte, GAP | b' '))
+    }
+
     /// Columns up to the last written one.
     pub(super) fn cells(&self) -> usize {
         self.cells

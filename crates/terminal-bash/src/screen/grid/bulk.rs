@@ -46,6 +46,7 @@ impl Grid {
             line.clear();
         }
         self.row = 0;
+        self.turned = None;
         let mut rest = &block[..=last];
         while let Some(end) = memchr::memchr2(b'\r', b'\n', rest)
             && rest[end..].starts_with(b"\r\n")

@@ -31,6 +31,7 @@ impl Grid {
         self.top = 0;
         self.bottom = rows - 1;
         self.saved = Saved::default();
+        self.turned = None;
         self.column = self.column.min(columns);
         self.go(self.row);
     }

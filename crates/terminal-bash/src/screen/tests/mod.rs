@@ -3,6 +3,7 @@
 mod properties;
 mod reading;
 mod recorded;
+mod repair;
 mod tables;
 
 use super::{Screen, ScreenConfig, ScreenEvent};

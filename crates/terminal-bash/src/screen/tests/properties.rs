@@ -216,6 +216,20 @@ proptest! {
         }
     }
 
+    /// A repair leaves nothing to repair, keeps what was shown, and holds the bounds.
+    #[test]
+    fn a_repair_loses_nothing(config in size(), stream in stream()) {
+        let mut screen = Screen::new(config);
+        feed(&mut screen, &stream, &[], |_| {});
+        let (before, printed) = (text(&screen), screen.printed());
+        let words = screen.repair();
+        prop_assert!(text(&screen).starts_with(before.trim_end_matches('\n')));
+        prop_assert!(!words.is_empty() || text(&screen) == before);
+        prop_assert_eq!(screen.repair(), Vec::<&str>::new());
+        prop_assert_eq!(screen.printed(), printed);
+        prop_assert!(!screen.alternate());
+    }
+
     /// Both bounds hold after every read, for everything that can be read.
     #[test]
     fn bounds_hold(config in bounds(), stream in stream(), cuts in cuts(), sizes in prop::collection::vec((1u16..50, 1u16..50), 3)) {

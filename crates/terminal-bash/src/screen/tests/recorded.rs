@@ -2,7 +2,7 @@
 //!
 //! `NAME-COLUMNS.pty` is what the program wrote to its terminal, `NAME-COLUMNS.txt` the text a
 //! person saw in the end. Another terminal's answer (tmux, `capture-pane -J`) was the same for each
-//! when it was recorded.
+//! when it was recorded, but for the end of `wide-80`, where it joined the output to the command.
 
 use super::super::{Position, Screen};
 use super::{config, text};
