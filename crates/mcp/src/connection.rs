@@ -3,64 +3,74 @@
 //! Guarantees:
 //! - the agent is created once, at the first use, when the client can be asked for its roots;
 //! - after [`Connection::end`] there is no agent, and none is created any more;
-//! - a notice is delivered once with a result, in order of arrival.
+//! - a notice is delivered once with a result, in order of arrival, and logged then;
+//! - a cancelled call hears the client's reason, also when that arrives before the call does.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, VecDeque},
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use agents::{Agent, AgentRegistry, AgentSpec};
 use anyhow::Context as _;
-use dsh_core::Cancel;
+use dsh_core::{Cancel, Lookup};
 use rmcp::{
     RoleServer,
     model::{ClientCapabilities, RequestId},
     service::Peer,
 };
+use session_log::{Event, SessionLog};
 use tokio::sync::OnceCell;
-use tokio_util::sync::CancellationToken;
 
-use crate::roots;
+use crate::{roots, wire::Ends};
 
 /// What a call hears when its client has gone.
 const GONE: &str = "the client has disconnected";
 
+/// Cancellations kept for calls that are still on their way; of more, the oldest are forgotten.
+const MOST_EARLY: usize = 16;
+
 pub(crate) struct Connection {
     agents: Arc<AgentRegistry>,
+    log: Lookup<SessionLog>,
     workspace_root: PathBuf,
     /// The system prompt as it was when the connection began.
     pub(crate) instructions: String,
-    /// Cancelled when the input has ended or the host stops: the client answers nothing more, and
-    /// only results still reach it.
-    pub(crate) silent: CancellationToken,
-    /// Cancelled when nobody waits for results any more.
-    gone: CancellationToken,
+    pub(crate) ends: Ends,
     agent: OnceCell<Arc<Agent>>,
-    calls: Mutex<HashMap<RequestId, Cancel>>,
+    calls: Mutex<Calls>,
     next_call: AtomicU64,
     /// Notices that the client was told of and the model was not.
     untold: Mutex<Vec<String>>,
 }
 
+/// The calls of the connection.
+#[derive(Default)]
+struct Calls {
+    /// By number: a client may give an id a second time, against the protocol.
+    running: BTreeMap<u64, (RequestId, Cancel)>,
+    /// Cancellations of no running call, with their reasons.
+    early: VecDeque<(RequestId, String)>,
+}
+
 impl Connection {
     pub(crate) fn new(
         agents: Arc<AgentRegistry>,
+        log: Lookup<SessionLog>,
         workspace_root: PathBuf,
         instructions: String,
-        silent: CancellationToken,
-        gone: CancellationToken,
+        ends: Ends,
     ) -> Self {
         Self {
             agents,
+            log,
             workspace_root,
             instructions,
-            silent,
-            gone,
+            ends,
             agent: OnceCell::new(),
             calls: Mutex::default(),
             next_call: AtomicU64::new(1),
@@ -77,8 +87,8 @@ impl Connection {
     ) -> anyhow::Result<Arc<Agent>> {
         let create = async {
             let offered = capabilities.is_some_and(|it| it.roots.is_some());
-            let root = if offered { roots::first(peer, &self.silent).await } else { None };
-            anyhow::ensure!(!self.gone.is_cancelled(), GONE);
+            let root = if offered { roots::first(peer, &self.ends.silent).await } else { None };
+            anyhow::ensure!(!self.ends.gone.is_cancelled(), GONE);
             let workspace_root = root.unwrap_or_else(|| self.workspace_root.clone());
             let agent = self
                 .agents
@@ -92,7 +102,7 @@ impl Connection {
 
     /// Cancels the running calls, disposes the agent, and waits for both.
     pub(crate) async fn end(&self) -> anyhow::Result<()> {
-        for cancel in self.calls.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for (_, cancel) in self.calls().running.values() {
             cancel.cancel(GONE);
         }
         // Waits for a creation that is under way, and begins none.
@@ -103,26 +113,40 @@ impl Connection {
         }
     }
 
-    /// Takes note of a call while the guard lives.
-    pub(crate) fn begin(&self, id: &RequestId) -> Running<'_> {
+    /// Takes note of a call while the guard lives. `cancelled`: it is known to be cancelled.
+    pub(crate) fn begin(&self, id: &RequestId, cancelled: bool) -> Running<'_> {
         let cancel = Cancel::new();
-        self.calls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id.clone(), cancel.clone());
-        if self.gone.is_cancelled() {
+        let number = self.next_call.fetch_add(1, Ordering::Relaxed);
+        let mut calls = self.calls();
+        calls.running.insert(number, (id.clone(), cancel.clone()));
+        // The reason either came before or is still on its way to `cancel`.
+        let early = calls.early.iter().position(|(early, _)| early == id).filter(|_| cancelled);
+        if let Some((_, reason)) = early.and_then(|at| calls.early.remove(at)) {
+            cancel.cancel(reason);
+        }
+        drop(calls);
+        if self.ends.gone.is_cancelled() {
             cancel.cancel(GONE);
         }
-        let call_id = format!("call-{}", self.next_call.fetch_add(1, Ordering::Relaxed));
-        Running { connection: self, id: id.clone(), call_id, cancel }
+        Running { connection: self, number, cancel }
     }
 
     /// Cancels one call.
     pub(crate) fn cancel(&self, id: &RequestId, reason: &str) {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(cancel) = calls.get(id) {
+        let mut calls = self.calls();
+        let mut found = false;
+        for (_, cancel) in calls.running.values().filter(|(running, _)| running == id) {
             cancel.cancel(reason);
+            found = true;
         }
+        if !found {
+            calls.early.truncate(MOST_EARLY - 1);
+            calls.early.push_front((id.clone(), reason.to_owned()));
+        }
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what has arrived in the agent's inbox; the model is still to be told of it.
@@ -135,25 +159,38 @@ impl Connection {
         new
     }
 
-    /// Takes the notices for the model.
+    /// Takes the notices for the model, and logs them as told.
     pub(crate) fn take_untold(&self) -> Vec<String> {
-        std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner))
+        let untold =
+            std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner));
+        if let (Some(agent), Some(log)) = (self.agent.get(), self.log.get()) {
+            for notice in &untold {
+                if let Err(error) = log.append(agent, Event::notice(notice)) {
+                    tracing::debug!(%error, "a notice was not logged");
+                }
+            }
+        }
+        untold
     }
 }
 
 /// A call under way.
 pub(crate) struct Running<'a> {
     connection: &'a Connection,
-    id: RequestId,
-    /// Unique in the agent's log.
-    pub(crate) call_id: String,
+    number: u64,
     /// Cancels the call.
     pub(crate) cancel: Cancel,
 }
 
+impl Running<'_> {
+    /// Unique in the agent's log.
+    pub(crate) fn call_id(&self) -> String {
+        format!("call-{}", self.number)
+    }
+}
+
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        let mut calls = self.connection.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.remove(&self.id);
+        self.connection.calls().running.remove(&self.number);
     }
 }

@@ -76,16 +76,12 @@ impl Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
+        let running = self.connection.begin(&context.id, context.ct.is_cancelled());
         let agent = self.agent(&context).await?;
-        let running = self.connection.begin(&context.id);
-        if context.ct.is_cancelled() {
-            // The notification came before the call was noted.
-            running.cancel.cancel(CANCELLED);
-        }
         let token = context.meta.get_progress_token();
         let progress = token.as_ref().map(|_| Arc::new(Progress::default()));
         let call = ToolCall {
-            call_id: running.call_id.clone(),
+            call_id: running.call_id(),
             name: request.name.clone().into_owned(),
             arguments: Value::Object(request.arguments.unwrap_or_default()),
             agent: Some(Arc::clone(&agent)),
@@ -101,7 +97,7 @@ impl Handler {
         };
         let result = match (&progress, &token) {
             (Some(progress), Some(token)) => {
-                let pumping = progress.pump(&context.peer, token, &self.connection.silent);
+                let pumping = progress.pump(&context.peer, token, &self.connection.ends.silent);
                 tokio::join!(calling, pumping).0
             }
             _ => calling.await,
@@ -159,7 +155,7 @@ impl Notices {
                         tracing::debug!(%error, "a notice was not sent");
                     }
                 }
-                () = self.connection.silent.cancelled() => return,
+                () = self.connection.ends.silent.cancelled() => return,
             }
         }
     }

@@ -4,34 +4,43 @@
 //! - one connection is one agent: its end, whatever the reason, cancels the calls that still run
 //!   (after the end of the input those that do not end at once) and disposes the agent, and
 //!   [`McpServer::serve`] returns only when that is over;
+//! - no client delays that end by more than moments: not one that reads nothing, and not one that
+//!   never began a session;
 //! - calls run side by side: a long one blocks no other;
 //! - the text of a result is the tool's own, bounded by the tool; nothing is added to it but
 //!   notices, each as a block of its own;
 //! - nothing but the protocol is written to the output.
 //!
-//! Reading order: [`McpServer::serve`] → `connection` → `handler` → `progress`, `roots`, `schema`.
+//! Reading order: [`McpServer::serve`] → `wire`, `message` → `connection` → `handler` → `progress`,
+//! `roots`, `schema`.
 
 mod connection;
 mod handler;
-mod input;
+mod message;
 mod progress;
 mod roots;
 mod schema;
+mod wire;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use agents::{AgentRegistry, Agents};
 use anyhow::Context as _;
-use dsh_core::{Ctx, Deps, Plugin, Provided, Service, async_trait, register_plugin};
+use dsh_core::{Ctx, Deps, Lookup, Plugin, Provided, Service, async_trait, register_plugin};
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use session_log::SessionLog;
 use system_prompt::{PromptRegistry, Section, SystemPrompt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use tools::{ToolRegistry, Tools};
 
-use crate::{connection::Connection, handler::Handler, input::Watched};
+use crate::{
+    connection::Connection,
+    handler::Handler,
+    wire::{Ends, Wire},
+};
 
 /// Service key of the server.
 pub struct Mcp;
@@ -58,6 +67,9 @@ pub struct Config {
 /// How long calls may go on after the end of the input.
 const LAST_ANSWERS: Duration = Duration::from_millis(250);
 
+/// How long the client has for reading the last answers, once everything else has ended.
+const LAST_WRITES: Duration = Duration::from_millis(100);
+
 /// What a client's model should know besides the tools' own guidance.
 const NO_ONE_SHOT_TOOLS: &str = "This server mounts no one-shot shell, file or edit tools: what \
 the guidance above says of them refers to tools that you may have from elsewhere. A notice about \
@@ -68,18 +80,19 @@ its own.";
 impl Plugin for McpPlugin {
     const NAME: &'static str = "mcp";
     type Config = Config;
-    type Inject = (Tools, Agents, SystemPrompt);
+    type Inject = (Tools, Agents, SystemPrompt, Option<SessionLog>);
     type Provide = Mcp;
 
     async fn setup(
         ctx: &Ctx,
-        (tools, agents, prompt): Deps<Self>,
+        (tools, agents, prompt, log): Deps<Self>,
         config: Self::Config,
     ) -> anyhow::Result<Provided<Self>> {
         let section =
             Section { name: "host:mcp".to_owned(), order: 200, text: NO_ONE_SHOT_TOOLS.to_owned() };
         prompt.contribute(ctx.scope(), section)?;
-        Ok(Arc::new(McpServer { tools, agents, prompt, structured: config.structured_content }))
+        let structured = config.structured_content;
+        Ok(Arc::new(McpServer { tools, agents, prompt, log, structured }))
     }
 }
 
@@ -88,6 +101,7 @@ pub struct McpServer {
     tools: Arc<ToolRegistry>,
     agents: Arc<AgentRegistry>,
     prompt: Arc<PromptRegistry>,
+    log: Lookup<SessionLog>,
     structured: bool,
 }
 
@@ -102,15 +116,15 @@ impl McpServer {
         self.serve(input, output, workspace_root, stop).await
     }
 
-    /// Serves one client until it ends its input, goes away, or `stop` is cancelled; then ends its
-    /// agent and everything the agent owns, and returns.
+    /// Serves one client until it ends its input, takes no more output, goes away, or `stop` is
+    /// cancelled; then ends its agent and everything the agent owns, and returns.
     ///
     /// `workspace_root` (absolute) is the agent's unless the client offers roots: then it is the
     /// first of them.
     ///
     /// # Errors
-    /// The client's first message is not one of MCP's, or something of the agent could not be
-    /// ended. A client that goes away is no error.
+    /// The client and this server have no version of MCP in common, or something of the agent
+    /// could not be ended. A client that goes away is no error.
     pub async fn serve<R, W>(
         &self,
         input: R,
@@ -122,31 +136,27 @@ impl McpServer {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let silent = stop.child_token();
-        let gone = stop.child_token();
+        let ends = Ends::new(&stop);
         let connection = Arc::new(Connection::new(
             Arc::clone(&self.agents),
+            self.log.clone(),
             workspace_root,
             self.prompt.render(None),
-            silent.clone(),
-            gone.clone(),
+            ends.clone(),
         ));
         let handler =
             Handler::new(Arc::clone(&self.tools), Arc::clone(&connection), self.structured);
-        let transport = (Watched::new(input, silent.clone()), output);
+        let wire = Wire::new(input, output, ends.clone());
         let protocol = CancellationToken::new();
         // On the heap: it is large, and gone once the session has begun.
-        let beginning = Box::pin(serve_server_with_ct(handler, transport, protocol.clone()));
+        let beginning = Box::pin(serve_server_with_ct(handler, wire, protocol.clone()));
         let served = tokio::select! {
             served = beginning => served,
-            () = stop.cancelled() => return Ok(()),
+            () = ends.gone.cancelled() => return Ok(()),
         };
         let running = match served {
             Ok(running) => running,
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-            Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
-                anyhow::bail!("the client's first message is not `initialize`")
-            }
             Err(error) => return Err(error).context("the client did not begin an MCP session"),
         };
         let waiting = running.waiting();
@@ -156,16 +166,22 @@ impl McpServer {
         let early = tokio::select! {
             reason = &mut waiting => Some(reason),
             () = async {
-                silent.cancelled().await;
-                tokio::time::timeout(LAST_ANSWERS, gone.cancelled()).await.ok();
+                ends.silent.cancelled().await;
+                tokio::time::timeout(LAST_ANSWERS, ends.gone.cancelled()).await.ok();
             } => None,
         };
-        gone.cancel();
+        ends.gone.cancel();
         let ended = connection.end().await;
         protocol.cancel();
         let over = match early {
             Some(over) => over,
-            None => waiting.await,
+            None => match tokio::time::timeout(LAST_WRITES, &mut waiting).await {
+                Ok(over) => over,
+                Err(_) => {
+                    ends.cut.cancel();
+                    waiting.await
+                }
+            },
         };
         if let Err(error) = over {
             tracing::error!(%error, "the protocol's task failed");

@@ -7,6 +7,7 @@ use std::{collections::VecDeque, sync::Arc};
 use agents::{Agent, Agents, Notice};
 use mcp::Mcp;
 use serde_json::{Value, json};
+use session_log::read_log;
 use terminal::WaitReason;
 use testkit::{Script, Step, TestHost, guarded, scripted::outcome};
 use tokio::{
@@ -104,6 +105,13 @@ fn only_agent(host: &TestHost) -> Arc<Agent> {
     let agents = host.service::<Agents>().list();
     assert_eq!(agents.len(), 1);
     Arc::clone(&agents[0])
+}
+
+/// The lines of the agent's log.
+fn log_of(host: &TestHost, agent: &Agent) -> Vec<Value> {
+    let mut workspaces = std::fs::read_dir(host.home().join("sessions")).unwrap();
+    let file = workspaces.next().unwrap().unwrap().path().join(agent.id());
+    read_log(&file.join("session.jsonl.zstd")).unwrap()
 }
 
 #[tokio::test]
@@ -288,11 +296,6 @@ async fn a_stop_of_the_host_ends_the_connection() {
     let client = Client::connect(&host);
     client.stop.cancel();
     guarded("the server's end", client.server).await.unwrap().unwrap();
-    let mut client = Client::connect(&host);
-    client.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
-    let ended = guarded("the server's end", client.server).await.unwrap();
-    let error = format!("{:#}", ended.unwrap_err());
-    assert_eq!(error, "the client's first message is not `initialize`");
     host.dispose().await.unwrap();
 }
 
@@ -348,6 +351,12 @@ async fn notices_are_logged_and_come_with_the_next_result() {
         .collect();
     assert_eq!(texts, ["(no terminal sessions)", "job one has finished", "job two has finished"]);
     assert!(client.stash.iter().all(|it| it["method"] != "notifications/message"));
+    let notices: Vec<Value> = log_of(&host, &agent)
+        .into_iter()
+        .filter(|it| it["type"] == "notice")
+        .map(|it| it["data"]["content"].clone())
+        .collect();
+    assert_eq!(notices, ["job one has finished", "job two has finished"]);
     client.call(4, "terminal_list", json!({})).await;
     assert_eq!(client.response(4).await["content"].as_array().unwrap().len(), 1);
     client.close().await;
@@ -375,5 +384,134 @@ async fn two_connections_share_nothing() {
     let text = one.response(2).await["content"][0]["text"].clone();
     assert_eq!(text, "pty-1 [scripted] running pid=4711");
     one.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn whatever_comes_before_the_session_does_not_end_it() {
+    let host = boot(&Script::new(), "{}").await;
+    let mut client = Client::connect(&host);
+    client.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    client.send(json!({ "jsonrpc": "2.0", "id": 7, "result": {} })).await;
+    client.call(1, "terminal_list", json!({})).await;
+    client.request(2, "ping", json!({})).await;
+    let early = client.find("error 1", |it| it["id"] == 1).await["error"].clone();
+    assert_eq!(early["message"], "the session has not begun: send `initialize` first");
+    client.response(2).await;
+    let hello = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    });
+    client.request(3, "initialize", hello).await;
+    assert_eq!(client.response(3).await["serverInfo"]["name"], "dsh");
+    client.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn garbage_does_not_end_a_session() {
+    let host = boot(&Script::new(), "{}").await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.write.write_all(b"nonsense\n\n\xff\xfe\n\r\n").await.unwrap();
+    client.send(json!({ "jsonrpc": "2.0", "method": "notifications/unheard_of" })).await;
+    client.send(json!({ "jsonrpc": "2.0", "id": 99, "result": {} })).await;
+    client.request(1, "no/such/method", json!({})).await;
+    client.request(2, "tools/call", json!({ "arguments": {} })).await;
+    client.send(json!([])).await;
+    // Longer than any message may be.
+    let part = vec![b'x'; 1 << 20];
+    client.write.write_all(b"{\"id\":5,\"x\":\"").await.unwrap();
+    for _ in 0..64 {
+        client.write.write_all(&part).await.unwrap();
+    }
+    client.write.write_all(b"\"}\n").await.unwrap();
+    client.request(3, "ping", json!({})).await;
+    client.response(3).await;
+    let mut errors = Vec::new();
+    for _ in 0..4 {
+        let error = client.find("an error", |it| it.get("error").is_some()).await;
+        let id = error["id"].as_i64();
+        errors.push((id, error["error"]["message"].as_str().unwrap().to_owned()));
+    }
+    errors.sort();
+    let texts: Vec<(Option<i64>, &str)> = errors.iter().map(|(id, it)| (*id, &**it)).collect();
+    assert_eq!(
+        texts,
+        [
+            (None, "a message has at most 64 MiB"),
+            (None, "a message is a JSON object, and batches are not supported"),
+            (Some(1), "there is no method `no/such/method`"),
+            (
+                Some(2),
+                "the parameters of `tools/call` are `name` (a text) and `arguments` (an object, or left out)"
+            ),
+        ]
+    );
+    client.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_does_not_hold_the_end_up() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    for ends_input in [true, false] {
+        let (mut client, _) = Client::initialized(&host, json!({})).await;
+        client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+        client.response(1).await;
+        // More answers than the stream holds, and one call that would never end.
+        let gate = script.hold(Step::Settle);
+        client.call(2, "terminal_send", json!({ "sessionId": "pty-1", "text": "sleep" })).await;
+        for id in 3..2000 {
+            client.request(id, "tools/list", json!({})).await;
+        }
+        let read = client.read;
+        if ends_input {
+            drop(client.write);
+        } else {
+            client.stop.cancel();
+        }
+        guarded("the server's end", client.server).await.unwrap().unwrap();
+        assert!(host.service::<Agents>().list().is_empty());
+        drop((read, gate));
+    }
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_closed_output_ends_the_connection() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    client.response(1).await;
+    drop(client.read);
+    client.write.write_all(b"{}\n").await.unwrap();
+    guarded("the server's end", client.server).await.unwrap().unwrap();
+    assert!(script.lines().contains(&"closed pty-1".to_owned()));
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cancellation_that_comes_before_its_call_has_begun_keeps_its_reason() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    let (mut client, _) = Client::initialized(&host, json!({ "roots": {} })).await;
+    // The call waits for the roots.
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    let asked = client.find("roots", |it| it["method"] == "roots/list").await;
+    let cancelled = json!({ "requestId": 1, "reason": "user pressed stop" });
+    let method = "notifications/cancelled";
+    client.send(json!({ "jsonrpc": "2.0", "method": method, "params": cancelled })).await;
+    client.request(2, "ping", json!({})).await;
+    client.response(2).await;
+    let none = json!({ "roots": [] });
+    client.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": none })).await;
+    client.call(3, "terminal_list", json!({})).await;
+    assert_eq!(client.response(3).await["content"][0]["text"], "(no terminal sessions)");
+    let log = log_of(&host, &only_agent(&host));
+    let reasons: Vec<_> = log.iter().filter(|it| it.to_string().contains("pressed stop")).collect();
+    assert_eq!(reasons.len(), 1, "{log:?}");
+    client.close().await;
     host.dispose().await.unwrap();
 }
