@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use subprocess::{Descriptor, Evidence, Modes, Multiplexer, ProcessFacts, Scan, ThreadFacts, Wait};
+use subprocess::{
+    Depth, Descriptor, Evidence, Modes, Multiplexer, ProcessFacts, Scan, ThreadFacts, Wait,
+};
 use terminal::{Busy, Evidence as Strength, StateKind, WaitReason};
 use terminal_bash::readiness::{
     Exchange, InputFacts, Judge, Judgement, Limits, Prompt, ScreenFacts, Step, Verdict,
@@ -105,6 +107,8 @@ fn what_is_not_exact_settles_or_proves_nothing() {
         // A helper's read, alone and beside a thread that works.
         (vec![Wait::Other("futex"), READ], Some(100)),
         (vec![Wait::Running, READ], None),
+        (vec![Wait::Uninterruptible, select(&[], Some(100))], None),
+        (vec![Wait::Child, READ], None),
         // A relay speaks for another terminal.
         (vec![select(&[Descriptor::PtyMaster], None)], None),
     ] {
@@ -112,6 +116,161 @@ fn what_is_not_exact_settles_or_proves_nothing() {
         assert_eq!(settles(&look, acted()), expected, "{waits:?}");
         assert_eq!(settles(&look, Context::default()), None, "not acted upon: {waits:?}");
     }
+}
+
+const TIMED: Modes = Modes { read_timeout_ms: Some(200), ..RAW };
+
+fn child_of(parent: i32, pid: i32, command: &str, wait: Wait) -> ProcessFacts {
+    ProcessFacts { parent, ..process(pid, command, &[wait]) }
+}
+
+#[test]
+fn a_read_that_ends_by_itself_is_a_pulse() {
+    let look = evidence(TIMED, vec![process(200, "game", &[READ])]);
+    let verdict = judge(&look, acted()).verdict;
+    let window = match verdict {
+        Verdict::Settling { window, .. } => window,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(window, millis(220));
+}
+
+#[test]
+fn whoever_relays_proves_nothing_whoever_reads_for_it() {
+    use Descriptor::{EventFd, PtyMaster, Socket};
+    let relay = Verdict::Not { relay: true };
+    let exact = |kind| ready(kind, Strength::Exact);
+    for (modes, group, expected) in [
+        // In another thread.
+        (COOKED, vec![process(200, "script", &[READ, input(&[PtyMaster])])], &relay),
+        (RAW, vec![process(200, "script", &[select(&[], None), input(&[PtyMaster])])], &relay),
+        (RAW, vec![process(200, "script", &[READ, select(&[PtyMaster], None)])], &relay),
+        // In another process.
+        (
+            RAW,
+            vec![
+                process(200, "script", &[input(&[PtyMaster])]),
+                child_of(200, 201, "script", READ),
+            ],
+            &relay,
+        ),
+        // On another machine.
+        (RAW, vec![process(200, "docker", &[READ, input(&[EventFd, Socket])])], &relay),
+        (RAW, vec![process(200, "kubectl", &[input(&[Socket]), READ])], &relay),
+        (COOKED, vec![process(200, "ssh", &[select(&[Socket], None)])], &relay),
+        (SILENT, vec![process(200, "ssh", &[select(&[Socket], None)])], &relay),
+        // Not a relay, as far as is known.
+        (SILENT, vec![process(200, "ssh", &[READ])], &exact(StateKind::Password)),
+        (COOKED, vec![process(200, "app", &[READ, input(&[Socket])])], &exact(StateKind::Line)),
+        (
+            COOKED,
+            vec![process(200, "ssh", &[input(&[Socket])]), process(201, "cat", &[READ])],
+            &exact(StateKind::Line),
+        ),
+    ] {
+        let it = judge(&evidence(modes, group.clone()), acted()).verdict;
+        assert_eq!(it, *expected, "{group:?}");
+    }
+    // The editor of the other side has opened.
+    let look = evidence(RAW, vec![process(200, "docker", &[READ, input(&[Socket])])]);
+    let screen = ScreenFacts { bracketed_paste: true, editor_opened: true, ..acted().screen };
+    let verdict = judge(&look, Context { screen, ..acted() }).verdict;
+    assert!(matches!(verdict, Verdict::Settling { evidence: Strength::Relay, .. }), "{verdict:?}");
+}
+
+/// A wake-up of its own may come from a child that works.
+#[test]
+fn a_child_that_works_belies_a_wait_for_more_than_the_terminal() {
+    let own = || select(&[Descriptor::OwnPipe], None);
+    let not = Verdict::Not { relay: false };
+    let raw = ready(StateKind::Raw, Strength::Exact);
+    let group = |waiter: Wait, parent: i32, child: Wait| {
+        vec![process(200, "app", &[waiter]), child_of(parent, 201, "worker", child)]
+    };
+    for (group, expected) in [
+        (group(own(), 200, Wait::Running), &not),
+        (group(own(), 200, Wait::Sleeping), &not),
+        (group(own(), 200, Wait::Writing(Descriptor::Pipe)), &not),
+        (group(select(&[Descriptor::Socket], None), 200, Wait::Running), &not),
+        (group(select(&[], Some(100)), 200, Wait::Sleeping), &not),
+        // A grandchild.
+        (
+            vec![
+                process(200, "app", &[own()]),
+                child_of(200, 201, "sh", Wait::Child),
+                child_of(201, 202, "cc1", Wait::Running),
+            ],
+            &not,
+        ),
+        // A servant that waits itself, a sibling, and waits for the terminal alone.
+        (group(own(), 200, input(&[Descriptor::Pipe])), &raw),
+        (group(own(), SHELL, Wait::Running), &raw),
+        (group(READ, 200, Wait::Running), &raw),
+        (group(select(&[], None), 200, Wait::Running), &raw),
+    ] {
+        let it = judge(&evidence(RAW, group.clone()), acted()).verdict;
+        assert_eq!(it, *expected, "{group:?}");
+    }
+}
+
+#[test]
+fn a_password_is_asked_for_by_who_waits_without_end_and_does_nothing_else() {
+    let at_once = ready(StateKind::Password, Strength::EditorMode);
+    for (waits, expected) in [
+        (vec![select(&[Descriptor::Socket], None)], Some(&at_once)),
+        (vec![select(&[], Some(50))], None),
+        (vec![Wait::Other("futex"), READ], None),
+    ] {
+        let verdict = judge(&evidence(SILENT, vec![process(200, "app", &waits)]), acted()).verdict;
+        match expected {
+            Some(expected) => assert_eq!(verdict, *expected, "{waits:?}"),
+            None => assert!(
+                matches!(verdict, Verdict::Settling { kind: StateKind::Password, .. }),
+                "{waits:?}: {verdict:?}"
+            ),
+        }
+    }
+    let works = [Wait::Running, select(&[Descriptor::Socket], None)];
+    for modes in [SILENT, RAW] {
+        let screen = ScreenFacts { bracketed_paste: true, editor_opened: true, ..acted().screen };
+        let look = evidence(modes, vec![process(200, "app", &works)]);
+        let verdict = judge(&look, Context { screen, ..acted() }).verdict;
+        assert_eq!(verdict, Verdict::Not { relay: false }, "{modes:?}");
+    }
+}
+
+#[test]
+fn who_was_ready_behind_its_prompt_is_not_ready_before_it_is_shown() {
+    let waits = |timeout| {
+        evidence(RAW, vec![process(200, "node", &[select(&[Descriptor::Socket], timeout)])])
+    };
+    let at_start =
+        Context { screen: ScreenFacts { text_before_cursor: false, ..acted().screen }, ..acted() };
+    let not = Verdict::Not { relay: false };
+    let settles = |it: &Judgement| matches!(it.verdict, Verdict::Settling { .. });
+    let mut judge = Judge::new(SHELL);
+    assert!(settles(&judge.judge(&waits(None), &acted())));
+    // Nobody relied on that.
+    assert!(settles(&judge.judge(&waits(None), &at_start)));
+    judge.judge(&waits(None), &acted());
+    judge.accepted();
+    assert_eq!(judge.judge(&waits(Some(5_000)), &at_start).verdict, not);
+    assert!(settles(&judge.judge(&waits(None), &acted())), "its prompt is back");
+    let full_screen =
+        Context { screen: ScreenFacts { alternate: true, ..at_start.screen }, ..at_start };
+    assert!(settles(&judge.judge(&waits(None), &full_screen)));
+    // A wait for the terminal alone.
+    let alone = evidence(RAW, vec![process(200, "node", &[select(&[], Some(100))])]);
+    assert!(settles(&judge.judge(&alone, &at_start)));
+    // Another program has taken its place.
+    let other = evidence(RAW, vec![process(200, "top", &[select(&[Descriptor::Socket], None)])]);
+    assert!(settles(&judge.judge(&other, &at_start)));
+}
+
+#[test]
+fn a_thread_that_outlived_the_main_one_speaks_for_its_process() {
+    let look = evidence(COOKED, vec![process(200, "app", &[Wait::Zombie, READ])]);
+    assert_eq!(judge(&look, Context::default()).verdict, ready(StateKind::Line, Strength::Exact));
 }
 
 #[test]
@@ -377,6 +536,121 @@ fn a_soft_verdict_needs_stillness() {
         evidence(RAW, vec![process(pid, "node", &[select(&[Descriptor::Socket], None)])])
     };
     assert_eq!(Run::new(LIMITS, InputFacts::default()).until(millis(500), acted(), changes), None);
+}
+
+/// Follows an exchange in which every look can be as fast as the exchange asks for.
+fn looks_until(
+    exchange: &mut Exchange,
+    mut see: impl FnMut(Depth, Duration) -> Evidence,
+) -> (Vec<Depth>, Duration, WaitReason) {
+    let (mut judge, mut now, mut looks) = (Judge::new(SHELL), Duration::ZERO, Vec::new());
+    let mut step = exchange.step(now);
+    loop {
+        step = match step {
+            Step::Wait(moment) => {
+                now = moment;
+                exchange.step(now)
+            }
+            Step::Look(depth) => {
+                looks.push(depth);
+                now += Duration::from_micros(20);
+                exchange.look(now, &see(depth, now), &acted(), &mut judge)
+            }
+            Step::LastLook => exchange.look(now, &see(Depth::Full, now), &acted(), &mut judge),
+            Step::Settled(it) => return (looks, now, it.reason),
+        };
+    }
+}
+
+fn at_depth(depth: Depth, evidence: Evidence) -> Evidence {
+    Evidence { scan: if depth == Depth::Fast { Scan::Fast } else { Scan::Full }, ..evidence }
+}
+
+#[test]
+fn an_exact_wait_costs_one_look_at_everybody() {
+    let prompt = evidence(COOKED, vec![process(200, "python3", &[READ])]);
+    let mut exchange = Exchange::begin(Duration::ZERO, LIMITS, InputFacts::default());
+    let (looks, ..) = looks_until(&mut exchange, |depth, _| at_depth(depth, prompt.clone()));
+    assert_eq!(looks, [Depth::Fast, Depth::Full]);
+
+    // The others belie it.
+    let relay =
+        evidence(COOKED, vec![process(200, "relay", &[READ, input(&[Descriptor::PtyMaster])])]);
+    let mut exchange = Exchange::begin(Duration::ZERO, LIMITS, InputFacts::default());
+    let (_, _, reason) = looks_until(&mut exchange, |depth, _| match depth {
+        Depth::Fast => at_depth(depth, prompt.clone()),
+        Depth::Full => relay.clone(),
+    });
+    assert_eq!(reason, WaitReason::InferredIdle);
+}
+
+#[test]
+fn the_shells_own_prompt_is_believed_at_a_glance() {
+    let shell = evidence(RAW, vec![process(SHELL, "bash", &[select(&[], None)])]);
+    let mut exchange = Exchange::begin(Duration::ZERO, LIMITS, InputFacts::default());
+    let now = millis(1);
+    let context = Context { prompt: Some(Prompt::Primary), ..acted() };
+    let glance = at_depth(Depth::Fast, shell);
+    let step = exchange.look(now, &glance, &context, &mut Judge::new(SHELL));
+    assert!(matches!(step, Step::Settled(_)), "{step:?}");
+}
+
+/// Nobody is seen in a glance while input is unread.
+#[test]
+fn who_was_not_looked_at_is_not_idle() {
+    let unread = |mut it: Evidence| {
+        it.unread_input = Some(true);
+        it
+    };
+    let sleep = unread(evidence(COOKED, vec![process(200, "sleep", &[Wait::Sleeping])]));
+    let nobody = at_depth(Depth::Fast, unread(evidence(COOKED, Vec::new())));
+    let mut exchange = Exchange::begin(Duration::ZERO, LIMITS, InputFacts::default());
+    let mut judge = Judge::new(SHELL);
+    exchange.look(millis(1), &sleep, &acted(), &mut judge);
+    let step = exchange.look(millis(4_000), &nobody, &acted(), &mut judge);
+    assert_eq!(step, Step::Look(Depth::Full));
+    let step = exchange.look(millis(4_000), &sleep, &acted(), &mut judge);
+    assert!(matches!(step, Step::Wait(_)), "{step:?}");
+}
+
+#[test]
+fn input_that_is_taken_is_not_silence() {
+    let quiet = |unwritten| Evidence {
+        unwritten,
+        ..evidence(COOKED, vec![process(200, "app", &[Wait::Other("futex")])])
+    };
+    let mut judge = Judge::new(SHELL);
+    let mut exchange = Exchange::begin(Duration::ZERO, LIMITS, InputFacts::default());
+    exchange.look(millis(1), &quiet(9_000), &acted(), &mut judge);
+    let step = exchange.look(millis(3_500), &quiet(4_000), &acted(), &mut judge);
+    assert!(!matches!(step, Step::Settled(_)), "{step:?}");
+    exchange.stirred(millis(6_000));
+    let step = exchange.look(millis(6_700), &quiet(4_000), &acted(), &mut judge);
+    assert!(!matches!(step, Step::Settled(_)), "{step:?}");
+    let step = exchange.look(millis(9_100), &quiet(4_000), &acted(), &mut judge);
+    assert!(matches!(step, Step::Settled(_)), "{step:?}");
+}
+
+#[test]
+fn output_that_shows_nothing_puts_nothing_off() {
+    let still = evidence(RAW, vec![process(200, "node", &[select(&[Descriptor::Socket], None)])]);
+    let context =
+        Context { screen: ScreenFacts { text_before_cursor: false, ..acted().screen }, ..acted() };
+    let settled_at = |visible: bool| {
+        let mut exchange = Exchange::begin(Duration::ZERO, LIMITS, InputFacts::default());
+        let mut judge = Judge::new(SHELL);
+        (1..200).map(|tick| millis(tick * 20)).find(|&now| {
+            if visible {
+                exchange.output(now, 4, false);
+            } else {
+                exchange.invisible_output(now);
+            }
+            let step = exchange.look(now, &still, &context, &mut judge);
+            matches!(step, Step::Settled(it) if it.reason == WaitReason::StdinRead)
+        })
+    };
+    assert_eq!(settled_at(true), None);
+    assert!(settled_at(false).is_some_and(|at| at <= millis(300)));
 }
 
 #[test]

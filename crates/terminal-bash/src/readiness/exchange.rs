@@ -25,6 +25,8 @@ const FAST_LOOKS: Duration = Duration::from_micros(300);
 const FLOOD: usize = 1_024;
 /// A quiet time is divided by this for the next gap, so a wait is found within a quarter of its age.
 const GAP_SHARE: u32 = 4;
+/// How long a foreground that cannot be judged is given before the next line is typed.
+const TYPE_AHEAD: Duration = Duration::from_millis(50);
 /// CPU use below this share of a core is none, for a program that only waits on the network.
 const IDLE_CPU_SHARE: u32 = 50;
 /// CPU use is measured over at least this long.
@@ -88,13 +90,16 @@ pub struct Exchange {
     started: Moment,
     /// Last output, or the start.
     last_output: Moment,
-    /// Last look at which the foreground was seen to be busy, or the start. What is seen at one
-    /// look alone, such as processes on their way out, makes nobody idle.
+    /// Last look at which the foreground was seen to be busy, last input that was read or taken, or
+    /// the start. What is seen at one look alone, such as processes on their way out, makes nobody
+    /// idle.
     last_busy: Moment,
+    /// Bytes of the input that the terminal had not taken at the last look.
+    unwritten: usize,
     /// Last event of any kind.
     last_event: Moment,
     next_look: Moment,
-    /// A soft verdict wants a full look.
+    /// A verdict wants a look at everybody.
     full: bool,
     settling: Option<Settling>,
     cpu: Option<(Moment, u64)>,
@@ -129,6 +134,7 @@ impl Exchange {
             started: now,
             last_output: now,
             last_busy: now,
+            unwritten: 0,
             last_event: now,
             next_look: now + ANSWER_GAP,
             full: false,
@@ -137,6 +143,22 @@ impl Exchange {
             working: false,
             last: None,
         }
+    }
+
+    /// A further line of the same exchange was typed: what was seen before it says nothing.
+    pub fn typed(&mut self, now: Moment, input: InputFacts) {
+        *self =
+            Self { started: self.started, cpu: self.cpu, ..Self::begin(now, self.limits, input) };
+    }
+
+    /// Nobody can be seen to wait, nor to work, and it has been quiet for a moment: the next line
+    /// may as well be typed now.
+    pub fn may_type_ahead(&self, now: Moment) -> bool {
+        let unseen = self.last.as_ref().is_some_and(|last| {
+            let verdict = &last.judgement.verdict;
+            last.all && !last.judgement.visibly_busy && matches!(verdict, Verdict::Not { .. })
+        });
+        unseen && now.saturating_sub(self.last_event) >= TYPE_AHEAD
     }
 
     /// The input ends in the middle of a line.
@@ -154,6 +176,13 @@ impl Exchange {
         self.next_look = if prompt { now } else { now + FIRST_GAP };
     }
 
+    /// Output came that changed nothing that can be seen: nothing printed, no line feed, the cursor
+    /// where it was. It makes a look due, but neither puts a verdict off that settles nor ends a
+    /// silence: a program may save and restore its cursor for ever while it waits.
+    pub fn invisible_output(&mut self, now: Moment) {
+        self.next_look = self.next_look.min(now + FIRST_GAP);
+    }
+
     /// The shell started a command: when it is done, the shell says so.
     pub fn command_started(&mut self, now: Moment) {
         self.next_look = now + ANSWER_GAP;
@@ -163,6 +192,7 @@ impl Exchange {
     /// was sent.
     pub fn stirred(&mut self, now: Moment) {
         self.last_event = now;
+        self.last_busy = now;
         self.next_look = now + FIRST_GAP;
     }
 
@@ -192,7 +222,9 @@ impl Exchange {
     ) -> Step {
         let judgement = judge.judge(evidence, context);
         self.measure_cpu(now, &judgement);
-        if judgement.visibly_busy || self.working {
+        let taken = evidence.unwritten < self.unwritten;
+        self.unwritten = evidence.unwritten;
+        if judgement.visibly_busy || self.working || taken {
             self.last_busy = now;
         }
         let verdict = judgement.verdict.clone();
@@ -206,18 +238,25 @@ impl Exchange {
             self.next_look = now;
             return self.step(now);
         }
+        let claims = matches!(verdict, Verdict::Ready { .. } | Verdict::Settling { .. });
+        // Only the shell's own marks speak for everybody: others may belie a single wait.
+        let told = matches!(
+            verdict,
+            Verdict::Ready { kind: StateKind::Prompt | StateKind::Continuation, .. }
+        );
+        if evidence.scan == Scan::Fast && claims && !told {
+            self.full = true;
+            self.next_look = now;
+            return self.step(now);
+        }
         match verdict {
             Verdict::Ready { kind, evidence } => {
+                judge.accepted();
                 return Step::Settled(self.settled(WaitReason::StdinRead, kind, evidence));
             }
             Verdict::Settling { kind, evidence: strength, window, waiter } => {
-                if evidence.scan == Scan::Fast {
-                    // A verdict that is not exact rests on a look at everybody.
-                    self.full = true;
-                    self.next_look = now;
-                    return self.step(now);
-                }
                 if self.keeps_still(now, kind, waiter, window) {
+                    judge.accepted();
                     return Step::Settled(self.settled(WaitReason::StdinRead, kind, strength));
                 }
                 self.full = true;
@@ -232,7 +271,12 @@ impl Exchange {
             }
         }
         if self.is_idle(now) {
-            return Step::Settled(self.settle_unproven(WaitReason::InferredIdle));
+            if evidence.scan != Scan::Fast {
+                return Step::Settled(self.settle_unproven(WaitReason::InferredIdle));
+            }
+            // Who was not looked at may be busy.
+            self.full = true;
+            self.next_look = now;
         }
         self.step(now)
     }

@@ -2,16 +2,20 @@
 //!
 //! | rule | a thread waits for the terminal … | verdict |
 //! |---|---|---|
-//! | exact | in `read`, alone or as main thread; or in a wait without end on nothing else but the process's own wake-ups | ready at once |
+//! | relay | while its process, or one of its group, waits for an inner terminal or, as a remote shell, for a socket | proves nothing |
+//! | exact | in `read` without end, alone or as main thread; or in a wait without end on nothing else but the process's own wake-ups, which no working child can cause | ready at once |
 //! | prompt | exact, and the shell's own group is in the foreground behind its own mark | ready at once, `prompt` |
 //! | editor mode | otherwise, with bracketed paste switched on since the write and nothing of ours echoed after it | ready at once |
-//! | no echo | otherwise, in canonical mode with echo off | ready at once, `password` |
+//! | no echo | otherwise, without end and in canonical mode with echo off | ready at once, `password` |
 //! | left its editor | otherwise, by a process that uses bracketed paste and has it off now | not ready |
-//! | relay | together with an inner terminal or, for a remote shell, a socket | proves nothing |
+//! | left its prompt | otherwise, at a line's start, by a process that was ready behind some text before | not ready |
 //! | settled | otherwise | ready if nothing runs, prints or changes for a while |
 //! | unseen read | nowhere that can be seen, but somebody is blocked in `read`, and nothing that can be seen runs | ready if it stays so |
+//!
+//! What is not exact is never ready while another thread of the process runs, nor, but for an
+//! editor that opened and for a password, while a child of it in the foreground works.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use subprocess::{Descriptor, Evidence, Modes, ProcessFacts, Scan, ThreadFacts, Wait};
 use terminal::{Busy, Evidence as Strength, Foreground, StateKind};
@@ -110,13 +114,26 @@ pub struct Waiter {
     pub tid: i32,
 }
 
-/// Judges looks at one session. Remembers which processes are line editors.
+/// Judges looks at one session. Remembers how processes waited before.
 #[derive(Clone, Debug)]
 pub struct Judge {
     shell: i32,
-    editors: HashSet<i32>,
-    /// Processes that were seen waiting for the terminal before.
-    waited: HashSet<i32>,
+    known: HashMap<i32, Known>,
+    /// The process that the last verdict speaks of, if it waits behind some text and by other means
+    /// than its main thread's `read`.
+    behind_text: Option<i32>,
+}
+
+/// What is remembered of a process. Another program under the same number is another one.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    command: String,
+    /// It was seen waiting for the terminal.
+    waited: bool,
+    /// It uses bracketed paste.
+    edits: bool,
+    /// It was ready behind some text.
+    prompts: bool,
 }
 
 /// What besides the evidence a look is judged by.
@@ -133,11 +150,28 @@ pub struct Context {
 impl Judge {
     /// A judge for the session whose leader is `shell`.
     pub fn new(shell: i32) -> Self {
-        Self { shell, editors: HashSet::new(), waited: HashSet::new() }
+        Self { shell, known: HashMap::new(), behind_text: None }
+    }
+
+    /// The last verdict was relied upon.
+    pub fn accepted(&mut self) {
+        if let Some(known) = self.behind_text.take().and_then(|pid| self.known.get_mut(&pid)) {
+            known.prompts = true;
+        }
+    }
+
+    /// What is known of a process that waits for the terminal.
+    fn known(&mut self, process: &ProcessFacts) -> &mut Known {
+        let known = self.known.entry(process.pid).or_default();
+        if known.command != process.command {
+            *known = Known { command: process.command.clone(), ..Known::default() };
+        }
+        known
     }
 
     /// Judges one look.
     pub fn judge(&mut self, evidence: &Evidence, context: &Context) -> Judgement {
+        self.behind_text = None;
         let activity = activity(&evidence.processes);
         let mut judgement = Judgement {
             verdict: Verdict::Not { relay: false },
@@ -156,21 +190,24 @@ impl Judge {
             return judgement;
         };
         let look = Look { evidence, context, modes };
-        let mut best = None;
+        let mut best: Option<(Verdict, &ProcessFacts, &ThreadFacts)> = None;
         for process in &evidence.processes {
             for thread in &process.threads {
                 let Some(verdict) = self.judge_waiter(&look, process, thread) else { continue };
                 let better = match &best {
                     None => true,
-                    Some((kept, _)) => rank(&verdict) > rank(kept),
+                    Some((kept, ..)) => rank(&verdict) > rank(kept),
                 };
                 if better {
-                    best = Some((verdict, process));
+                    best = Some((verdict, process, thread));
                 }
             }
         }
-        if let Some((verdict, process)) = best {
-            self.waited.insert(process.pid);
+        if let Some((verdict, process, thread)) = best {
+            self.known(process).waited = true;
+            let reads = matches!(thread.wait, Wait::TerminalRead { .. });
+            let plain = reads && is_main(process, thread);
+            self.behind_text = (context.screen.text_before_cursor && !plain).then_some(process.pid);
             judgement.foreground = Some(foreground(process));
             // Nobody is busy who waits for the terminal, whatever the others do.
             if !matches!(verdict, Verdict::Not { .. }) {
@@ -199,90 +236,90 @@ impl Judge {
         thread: &ThreadFacts,
     ) -> Option<Verdict> {
         let (others, timeout_ms) = match &thread.wait {
-            Wait::TerminalRead { .. } => (&[][..], None),
+            Wait::TerminalRead { .. } => (&[][..], look.modes.read_timeout_ms),
             Wait::Multiplexed { others, timeout_ms, .. } => (others.as_slice(), *timeout_ms),
             _ => return None,
         };
         let screen = &look.context.screen;
-        if screen.bracketed_paste {
-            self.editors.insert(process.pid);
-        }
-        let kind = self.kind(look);
+        let known = self.known(process);
+        known.edits |= screen.bracketed_paste;
+        let Known { waited, edits, prompts, .. } = *known;
+        let kind = self.kind(look, process);
         let at_prompt = matches!(kind, StateKind::Prompt | StateKind::Continuation);
-        let main = thread.tid == process.pid;
-        let alone = process.thread_count == 1;
-        let reads = matches!(thread.wait, Wait::TerminalRead { .. });
-        let exact = if reads {
-            alone || main
-        } else {
-            timeout_ms.is_none()
-                && others.iter().all(is_own_wake_up)
-                && (alone || at_prompt || (main && others.is_empty()))
-        };
-        if exact {
-            return Some(Verdict::Ready { kind, evidence: Strength::Exact });
-        }
         let waiter = Waiter { pid: process.pid, tid: thread.tid };
-        let settling = |evidence, window| Verdict::Settling { kind, evidence, window, waiter };
-        if others.contains(&Descriptor::PtyMaster) {
-            return Some(Verdict::Not { relay: true });
+        let settling = |evidence, window| {
+            Some(Verdict::Settling {
+                kind,
+                evidence,
+                window: Duration::from_millis(window),
+                waiter,
+            })
+        };
+        let ready = |evidence| Some(Verdict::Ready { kind, evidence });
+        let not = |relay| Some(Verdict::Not { relay });
+        // Its own mark says that the shell is not a relay.
+        if !at_prompt {
+            if look.waits_for(None, &Descriptor::PtyMaster) {
+                return not(true);
+            }
+            let remote = REMOTE.contains(&process.command.as_str())
+                && look.waits_for(Some(process.pid), &Descriptor::Socket);
+            if remote {
+                return if screen.editor_opened { settling(Strength::Relay, 5) } else { not(true) };
+            }
         }
-        let remote = others.contains(&Descriptor::Socket)
-            && !look.modes.canonical
-            && REMOTE.contains(&process.command.as_str());
-        if remote {
-            return Some(if screen.editor_opened {
-                settling(Strength::Relay, Duration::from_millis(5))
-            } else {
-                Verdict::Not { relay: true }
-            });
+        let main = is_main(process, thread);
+        let endless = timeout_ms.is_none();
+        let reads = matches!(thread.wait, Wait::TerminalRead { .. });
+        let children_work = look.has_working_child(process.pid);
+        let exact = if reads {
+            main
+        } else {
+            others.iter().all(is_own_wake_up)
+                && (is_alone(process) || at_prompt || (main && others.is_empty()))
+                && (others.is_empty() || at_prompt || !children_work)
+        };
+        if endless && exact {
+            return ready(Strength::Exact);
         }
-        if look.modes.canonical && !look.modes.echo {
-            return Some(Verdict::Ready { kind, evidence: Strength::EditorMode });
-        }
-        if screen.editor_opened && !look.modes.canonical {
-            return Some(Verdict::Ready { kind, evidence: Strength::EditorMode });
-        }
-        let helper = !main && !alone;
-        let left_its_editor = self.editors.contains(&process.pid)
-            && !screen.bracketed_paste
-            && !screen.alternate
-            && (helper || !others.is_empty());
-        if left_its_editor || !screen.acted_upon {
-            return Some(Verdict::Not { relay: false });
-        }
+        let beside = |it: &&ThreadFacts| it.tid != thread.tid;
         let others_run = process
             .threads
             .iter()
-            .any(|it| it.tid != thread.tid && matches!(it.wait, Wait::Running));
-        if helper && others_run {
-            return Some(Verdict::Not { relay: false });
+            .filter(beside)
+            .any(|it| matches!(it.wait, Wait::Running | Wait::Uninterruptible));
+        if others_run {
+            return not(false);
         }
-        let text = screen.text_before_cursor;
-        let window = match timeout_ms {
-            _ if helper => {
-                if text {
-                    100
-                } else {
-                    250
-                }
-            }
-            Some(timeout) if timeout <= SHORT_WAIT_MS => (timeout + 20).max(120),
-            _ if !self.waited.contains(&process.pid) && !text => 250,
-            _ => {
-                if text {
-                    8
-                } else {
-                    30
-                }
-            }
+        let silent = look.modes.canonical && !look.modes.echo;
+        let opened = !look.modes.canonical && screen.editor_opened;
+        if opened || (silent && endless && main) {
+            return ready(Strength::EditorMode);
+        }
+        let elsewhere = !main || !others.is_empty();
+        let left = !screen.alternate
+            && elsewhere
+            && ((edits && !screen.bracketed_paste) || (prompts && !screen.text_before_cursor));
+        let waits_for_child =
+            !main && process.threads.iter().filter(beside).any(|it| it.wait == Wait::Child);
+        if left || children_work || waits_for_child || !screen.acted_upon {
+            return not(false);
+        }
+        let window = match (timeout_ms, screen.text_before_cursor) {
+            (_, true) if !main => 100,
+            (_, false) if !main => 250,
+            (Some(timeout), _) if timeout <= SHORT_WAIT_MS => (timeout + 20).max(120),
+            (_, true) => 8,
+            (_, false) if !waited => 250,
+            (_, false) => 30,
         };
-        Some(settling(Strength::Settled, Duration::from_millis(window)))
+        settling(Strength::Settled, window)
     }
 
-    /// What a ready foreground waits for.
-    fn kind(&self, look: &Look<'_>) -> StateKind {
-        let shell_in_front = look.evidence.foreground == Some(self.shell);
+    /// What a ready process waits for.
+    fn kind(&self, look: &Look<'_>, process: &ProcessFacts) -> StateKind {
+        let shell_in_front =
+            look.evidence.foreground == Some(self.shell) && process.pid == self.shell;
         match look.context.prompt {
             Some(prompt) if shell_in_front && !look.modes.canonical => match prompt {
                 Prompt::Primary => StateKind::Prompt,
@@ -301,6 +338,44 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
+    /// Whether a thread that was looked at, of one process or of any, waits for such a descriptor,
+    /// alone or among others.
+    fn waits_for(&self, pid: Option<i32>, what: &Descriptor) -> bool {
+        let processes = self.evidence.processes.iter();
+        processes
+            .filter(|process| pid.is_none_or(|pid| process.pid == pid))
+            .flat_map(|process| &process.threads)
+            .any(|thread| match &thread.wait {
+                Wait::Multiplexed { others: on, .. } | Wait::OtherInput { on, .. } => {
+                    on.contains(what)
+                }
+                _ => false,
+            })
+    }
+
+    /// Whether a descendant of `pid` in the foreground is seen to work or to sleep.
+    fn has_working_child(&self, pid: i32) -> bool {
+        let processes = &self.evidence.processes;
+        processes
+            .iter()
+            .filter(|process| process_doing(process) >= Doing::Sleeping)
+            .any(|process| self.descends(process, pid))
+    }
+
+    fn descends(&self, process: &ProcessFacts, ancestor: i32) -> bool {
+        let processes = &self.evidence.processes;
+        let mut parent = process.parent;
+        // The tree may have changed during the look, so the way up is not trusted to end.
+        for _ in 0..processes.len() {
+            if parent == ancestor {
+                return true;
+            }
+            let Some(next) = processes.iter().find(|it| it.pid == parent) else { return false };
+            parent = next.parent;
+        }
+        false
+    }
+
     fn kind(&self) -> StateKind {
         let screen = &self.context.screen;
         if self.modes.canonical && !self.modes.echo {
@@ -315,6 +390,18 @@ impl Look<'_> {
             StateKind::Raw
         }
     }
+}
+
+/// Whether it is the process's only living thread.
+fn is_alone(process: &ProcessFacts) -> bool {
+    let living = process.threads.iter().filter(|it| it.wait != Wait::Zombie).count();
+    let all_seen = u32::try_from(process.threads.len()) == Ok(process.thread_count);
+    process.thread_count == 1 || (all_seen && living == 1)
+}
+
+/// Whether it is the main thread, or has outlived it alone.
+fn is_main(process: &ProcessFacts, thread: &ThreadFacts) -> bool {
+    thread.tid == process.pid || is_alone(process)
 }
 
 /// A descriptor through which a process wakes only itself.
