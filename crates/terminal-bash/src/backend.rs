@@ -8,8 +8,8 @@ use subprocess::{SpawnError, TerminalHost, TerminalSize, TerminalSpec};
 use terminal::{OpenRequest, TerminalBackend, TerminalError, TerminalSession};
 
 use crate::{
-    config::{Config, ShellDialect},
-    dialect::{self, Nonce},
+    config::Config,
+    dialect::Nonce,
     environment::{SessionVariables, environment},
     session,
 };
@@ -59,9 +59,8 @@ impl TerminalBackend for BashBackend {
                 session_id: request.session_id.as_str(),
             },
         );
-        env.extend(match config.shell_dialect {
-            ShellDialect::Bash => dialect::bash_hooks(&nonce),
-        });
+        // Empty, not unset: the shell's own would be shown until the hooks are there.
+        env.push(("PS1".to_owned(), String::new()));
         let spec = TerminalSpec {
             program: config.shell_path.clone(),
             args: config.shell_args.clone(),

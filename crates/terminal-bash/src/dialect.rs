@@ -60,26 +60,30 @@ pub enum Mark {
     CommandStart,
 }
 
-/// Variables that install the hooks of bash: a `PROMPT_COMMAND` that replaces itself before the
-/// first prompt.
+/// The line that installs the hooks of bash, typed once at its first prompt.
 ///
+/// - It runs as a command, not from the environment: a `PROMPT_COMMAND` that runs before any
+///   command leaves bash without `PIPESTATUS` for good, and what is in the environment can be read
+///   by every program.
 /// - The status is expanded by the prompt itself, where bash has restored `$?`: whatever else runs
 ///   before the prompt cannot change it.
-/// - Every variable loses its export before the first command runs, so no program inherits the
-///   nonce.
+/// - Nothing of it is exported, so no program inherits the nonce. It forgets itself in the history.
 /// - Tracing (`set -x`) of the hook goes nowhere, and it assigns only: `set -eu` cannot end the
 ///   shell in it.
-pub fn bash_hooks(nonce: &Nonce) -> Vec<(String, String)> {
+pub fn bash_install(nonce: &Nonce) -> String {
     let mark = |body: &str| format!("\\e]133;{body};dsh={}\\a", nonce.0);
     let prompt = |text: &str, body: &str| format!("{text}\\[{}\\]", mark(body));
-    let (ps0, ps1, ps2) = (mark("C"), prompt("dsh> ", "B;$?;\\!"), prompt("> ", "B;k=s"));
-    let install = format!(
-        "{{ __dsh_prompt() {{ PS0='{ps0}' PS1='{ps1}' PS2='{ps2}'; }}; \
+    let (ps0, ps1, ps2) = (mark("C"), prompt(PROMPT, "B;$?;\\!"), prompt("> ", "B;k=s"));
+    format!(
+        " {{ __dsh_prompt() {{ PS0='{ps0}' PS1='{ps1}' PS2='{ps2}'; }}; \
          export -n PROMPT_COMMAND PS0 PS1 PS2; set +o histexpand; \
-         PROMPT_COMMAND='{{ __dsh_prompt; }} 2>&-'; __dsh_prompt; }} 2>&-"
-    );
-    vec![("PROMPT_COMMAND".to_owned(), install)]
+         PROMPT_COMMAND=\"${{PROMPT_COMMAND:+$PROMPT_COMMAND; }}{{ __dsh_prompt; }} 2>&-\"; \
+         history -c; }} 2>/dev/null"
+    )
 }
+
+/// What the model sees of the prompt.
+pub const PROMPT: &str = "dsh> ";
 
 #[cfg(test)]
 mod tests {

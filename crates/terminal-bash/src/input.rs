@@ -1,25 +1,33 @@
 //! What is typed: the bytes of a send, and what the line discipline would do to them.
 
-use terminal::TerminalError;
+use std::collections::VecDeque;
 
 /// Most bytes of one line that a terminal in canonical mode keeps; the rest of a longer line is
 /// dropped without a word (`N_TTY_BUF_SIZE` less one for the newline).
 const LINE_LIMIT: usize = 4_095;
 
-/// The bytes to write: the text, then Enter, a carriage return.
+/// The lines to type, one after the other: each with the line end it was sent with, the last one
+/// with Enter, a carriage return.
 ///
-/// At the shell's own prompt a text of several lines ends as its lines do, in a line feed. What
-/// stands behind the first line is typed ahead, and may be meant for a command that reads lines:
-/// the terminal translates a carriage return as it arrives, which is before the shell's editor
-/// has switched the translation on again. The editor itself takes both.
-pub(crate) fn bytes(text: &str, submit: bool, at_shell_prompt: bool) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len() + 1);
-    bytes.extend_from_slice(text.as_bytes());
+/// A line is typed when somebody waits for it. What is typed ahead while a line editor has the
+/// terminal would reach the reader behind it in one piece: readers of lines would get several at
+/// once, control characters would be data, and a carriage return would end no line.
+pub(crate) fn lines(text: &str, submit: bool) -> VecDeque<String> {
+    let mut lines: VecDeque<String> = text.split_inclusive('\n').map(str::to_owned).collect();
     if submit {
-        let typed_ahead = at_shell_prompt && text.contains('\n');
-        bytes.push(if typed_ahead { b'\n' } else { b'\r' });
+        match lines.back_mut() {
+            Some(last) if !last.ends_with('\n') => last.push('\r'),
+            _ => lines.push_back("\r".to_owned()),
+        }
     }
-    bytes
+    lines
+}
+
+/// A line for bash's own line editor: a tab in the middle of a line is text there, not a request
+/// for completion.
+pub(crate) fn for_line_editor(line: &str) -> String {
+    const QUOTED_INSERT: &str = "\u{16}\t";
+    if is_unfinished(line.as_bytes()) { line.to_owned() } else { line.replace('\t', QUOTED_INSERT) }
 }
 
 /// Whether the input ends in the middle of a line: neither a line end, nor a control character
@@ -32,11 +40,10 @@ pub(crate) fn is_unfinished(bytes: &[u8]) -> bool {
     })
 }
 
-/// The refusal of a text with a line that a canonical reader would get cut.
-pub(crate) fn too_long_for_a_line(text: &str) -> Option<TerminalError> {
+/// Bytes of the longest line of a text that a reader of lines would get cut, and what it takes.
+pub(crate) fn too_long(text: &str) -> Option<(u64, u64)> {
     let longest = text.split(['\n', '\r']).map(str::len).max().unwrap_or(0);
-    (longest > LINE_LIMIT)
-        .then_some(TerminalError::LineTooLong { bytes: longest as u64, limit: LINE_LIMIT as u64 })
+    (longest > LINE_LIMIT).then_some((longest as u64, LINE_LIMIT as u64))
 }
 
 /// Whether the current line ends in a line of a text of several: typed, and not yet acted upon.
@@ -59,12 +66,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn enter_is_a_carriage_return() {
-        assert_eq!(bytes("ls", true, true), b"ls\r");
-        assert_eq!(bytes("", true, true), b"\r");
-        assert_eq!(bytes("\u{3}", false, true), b"\x03");
-        assert_eq!(bytes("cat\na", true, true), b"cat\na\n");
-        assert_eq!(bytes("cat\na", true, false), b"cat\na\r");
+    fn lines_keep_their_ends_and_the_last_gets_enter() {
+        for (text, submit, expected) in [
+            ("ls", true, &["ls\r"][..]),
+            ("", true, &["\r"]),
+            ("", false, &[]),
+            ("\u{3}", false, &["\u{3}"]),
+            ("cat\na", true, &["cat\n", "a\r"]),
+            ("a\r\n\nb", false, &["a\r\n", "\n", "b"]),
+            ("def f():\n  1\n", true, &["def f():\n", "  1\n", "\r"]),
+        ] {
+            assert_eq!(lines(text, submit), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_tab_in_a_line_is_text_and_one_alone_is_a_key() {
+        assert_eq!(for_line_editor("\techo\r"), "\u{16}\techo\r");
+        assert_eq!(for_line_editor("/etc/pass\t"), "/etc/pass\t");
     }
 
     #[test]
@@ -83,13 +102,10 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_would_be_cut_is_refused() {
-        assert_eq!(too_long_for_a_line(&"x".repeat(4_095)), None);
-        assert_eq!(too_long_for_a_line(&format!("{0}\n{0}", "x".repeat(4_000))), None);
-        assert_eq!(
-            too_long_for_a_line(&format!("a\n{}", "x".repeat(4_096))),
-            Some(TerminalError::LineTooLong { bytes: 4_096, limit: 4_095 })
-        );
+    fn a_line_that_would_be_cut_is_found() {
+        assert_eq!(too_long(&"x".repeat(4_095)), None);
+        assert_eq!(too_long(&format!("{0}\n{0}", "x".repeat(4_000))), None);
+        assert_eq!(too_long(&format!("a\n{}", "x".repeat(4_096))), Some((4_096, 4_095)));
     }
 
     #[test]

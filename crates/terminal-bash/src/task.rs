@@ -23,9 +23,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use self::{interrupt::Interrupt, send::Live};
 use crate::{
-    config::Config,
-    dialect::Nonce,
-    readiness::{InputFacts, Judge, Moment, Settlement, ShellMarks, Step},
+    config::{Config, ShellDialect},
+    dialect::{self, Nonce, PROMPT},
+    readiness::{Judge, Moment, Settlement, ShellMarks, Step},
     request::Request,
     screen::{Position, Screen, ScreenConfig, ScreenEvent},
 };
@@ -47,8 +47,12 @@ pub(crate) struct Task {
     /// The shell has ended and its output has not.
     exit: Option<SessionStatus>,
     output_ended: bool,
-    /// Whether bracketed paste was switched on, and how often it was switched at all.
+    /// How often bracketed paste was switched.
     editor_switches: u64,
+    /// The last foreground group that was not the shell's own.
+    in_front: Option<i32>,
+    /// Output that is kept from the text, while the hooks are installed.
+    hidden: Option<Vec<u8>>,
     output: Vec<u8>,
     events: Vec<ScreenEvent>,
 }
@@ -61,12 +65,7 @@ impl Task {
         config: Arc<Config>,
         status: watch::Sender<SessionStatus>,
     ) -> Self {
-        let screen = Screen::new(ScreenConfig {
-            rows: config.rows.get(),
-            cols: config.cols.get(),
-            max_lines: usize::try_from(config.scrollback_lines).unwrap_or(usize::MAX),
-            max_bytes: usize::try_from(config.scrollback_max_bytes).unwrap_or(usize::MAX),
-        });
+        let screen = new_screen(&config);
         Self {
             id,
             judge: Judge::new(process.pid()),
@@ -82,6 +81,8 @@ impl Task {
             exit: None,
             output_ended: false,
             editor_switches: 0,
+            in_front: None,
+            hidden: None,
             output: Vec::new(),
             events: Vec::new(),
         }
@@ -106,21 +107,11 @@ impl Task {
         }
     }
 
-    /// Waits until the shell reads its first command.
+    /// Waits until the shell reads its first command, and installs its hooks.
     async fn start(&mut self, cancel: Cancel) -> Result<String, TerminalError> {
-        self.begin_exchange(None, String::new(), InputFacts::default(), false);
-        let settled = loop {
-            tokio::select! {
-                () = cancel.cancelled() => {
-                    let reason = cancel.reason().unwrap_or("cancelled").to_owned();
-                    return Err(TerminalError::Cancelled { reason });
-                }
-                settled = self.advance() => if let Some(settled) = settled { break settled },
-            }
-        };
-        self.live = None;
-        let slice = self.screen.since(&self.delivered, self.max_read());
-        let shown = slice.text;
+        self.begin_exchange(None, false);
+        let settled = self.until_settled(&cancel).await?;
+        let shown = self.screen.since(&self.delivered, self.max_read()).text;
         let failed = |what: String| {
             let shown = shown.trim();
             let shown = if shown.is_empty() { "it printed nothing" } else { shown };
@@ -129,21 +120,73 @@ impl Task {
         match settled.reason {
             WaitReason::SessionExit => {
                 let how = describe_exit(self.exit.as_ref());
-                failed(format!(
-                    "`{}` {how} before its first prompt",
-                    self.config.shell_path.display()
-                ))
+                let shell = self.config.shell_path.display();
+                return failed(format!("`{shell}` {how} before its first prompt"));
             }
-            WaitReason::Timeout => failed(format!(
-                "`{}` showed no prompt within {} ms",
-                self.config.shell_path.display(),
-                self.config.timeout_ms
-            )),
-            WaitReason::StdinRead | WaitReason::InferredIdle => {
-                self.delivered = self.screen.end();
-                Ok(shown)
+            WaitReason::Timeout => {
+                let (shell, bound) = (self.config.shell_path.display(), self.config.timeout_ms);
+                return failed(format!("`{shell}` showed no prompt within {bound} ms"));
+            }
+            WaitReason::StdinRead => self.install_hooks(&cancel).await?,
+            WaitReason::InferredIdle => {}
+        }
+        let shown = self.screen.since(&self.delivered, self.max_read()).text;
+        self.delivered = self.screen.end();
+        Ok(shown)
+    }
+
+    /// Types the line that makes the shell mark its prompts. Nothing of it is shown, unless the
+    /// shell turns out not to understand it.
+    async fn install_hooks(&mut self, cancel: &Cancel) -> Result<(), TerminalError> {
+        let line = match self.config.shell_dialect {
+            ShellDialect::Bash => dialect::bash_install(&self.nonce),
+        };
+        let scratch = new_screen(&self.config);
+        let shown = std::mem::replace(&mut self.screen, scratch);
+        self.hidden = Some(Vec::new());
+        self.begin_exchange(None, false);
+        if let Some(live) = &mut self.live {
+            live.lines.push_back(line + "\r");
+        }
+        self.type_line();
+        let settled = self.until_settled(cancel).await;
+        let editor = self.screen.bracketed_paste();
+        self.screen = shown;
+        let hidden = self.hidden.take().unwrap_or_default();
+        if self.marks.prompt().is_some() {
+            self.marks.finished(true);
+            if self.screen.cursor_column() > 0 {
+                self.show(b"\r\n");
+            }
+            if editor {
+                self.show(b"\x1b[?2004h");
+            }
+            self.show(PROMPT.as_bytes());
+        } else {
+            self.show(&hidden);
+        }
+        settled.map(|_| ())
+    }
+
+    /// Waits for the end of an exchange that nobody sent.
+    async fn until_settled(&mut self, cancel: &Cancel) -> Result<Settlement, TerminalError> {
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => {
+                    let reason = cancel.reason().unwrap_or("cancelled").to_owned();
+                    return Err(TerminalError::Cancelled { reason });
+                }
+                settled = self.advance() => if let Some(settled) = settled {
+                    self.live = None;
+                    return Ok(settled);
+                },
             }
         }
+    }
+
+    fn show(&mut self, bytes: &[u8]) {
+        self.screen.feed(bytes, &mut self.events);
+        self.events.clear();
     }
 
     /// Ends what a failed start left; the error says if that failed too.
@@ -173,7 +216,9 @@ impl Task {
                     }
                 }
                 () = cancelled(cancel) => self.cancel_live().await,
-                settled = self.advance() => if let Some(settled) = settled {
+                settled = self.advance() => if let Some(settled) = settled
+                    && !self.goes_on(&settled)
+                {
                     self.settle(&settled);
                 },
             }
@@ -264,12 +309,20 @@ impl Task {
     async fn look(&mut self, depth: Depth) -> Option<Settlement> {
         let evidence = self.process.probe(depth).await;
         self.chase(&evidence);
+        if evidence.foreground != Some(self.process.pid()) {
+            self.in_front = evidence.foreground;
+        }
         let now = self.now();
         let context = self.context(&evidence);
         let live = self.live.as_mut()?;
         match live.exchange.look(now, &evidence, &context, &mut self.judge) {
             Step::Settled(settled) => Some(settled),
-            Step::Wait(_) | Step::Look(_) | Step::LastLook => None,
+            Step::Wait(_) | Step::Look(_) | Step::LastLook => {
+                if !live.lines.is_empty() && live.exchange.may_type_ahead(now) {
+                    self.type_line();
+                }
+                None
+            }
         }
     }
 
@@ -282,10 +335,9 @@ impl Task {
     /// Interrupts the foreground for real. The exchange goes on until it settles by itself, so no
     /// later one can receive its bytes or its signal.
     async fn cancel_live(&mut self) {
-        let discarded = usize::try_from(self.process.flush_input()).unwrap_or(usize::MAX);
+        self.forget_input();
         let evidence = self.process.probe(Depth::Full).await;
         if let Some(live) = &mut self.live {
-            live.discarded = discarded;
             live.interrupt = Some(Interrupt::new(&evidence));
         }
         self.interrupt();
@@ -294,12 +346,22 @@ impl Task {
     /// Interrupts again whoever came to the foreground by a start that was under way at the
     /// cancellation: between `fork` and `exec` the signal meets the shell's own code, which lets it go.
     fn chase(&mut self, evidence: &Evidence) {
-        let prompted = self.marks.prompt().is_some();
+        // The shell comes to the foreground when all is over.
+        let over = evidence.foreground == Some(self.process.pid());
         let Some(interrupt) = self.live.as_mut().and_then(|live| live.interrupt.as_mut()) else {
             return;
         };
-        if !prompted && interrupt.missed(evidence) {
+        if !over && interrupt.missed(evidence) {
             self.interrupt();
+        }
+    }
+
+    /// Forgets all input that no program has read, as the terminal does on an interrupt key.
+    fn forget_input(&mut self) {
+        let discarded = usize::try_from(self.process.flush_input()).unwrap_or(usize::MAX);
+        if let Some(live) = &mut self.live {
+            live.lines.clear();
+            live.discarded = live.discarded.saturating_add(discarded);
         }
     }
 
@@ -316,6 +378,9 @@ impl Task {
     }
 
     fn signal(&mut self, signal: Signal) -> Result<SignalReceipt, TerminalError> {
+        if signal == Signal::Interrupt {
+            self.forget_input();
+        }
         let spare_shell = signal == Signal::Kill;
         let target_pgid = self.process.signal_foreground(signal.name(), spare_shell).map_err(
             |error| match error {
@@ -371,6 +436,9 @@ impl Task {
             return;
         }
         let now = self.now();
+        if let Some(hidden) = &mut self.hidden {
+            hidden.extend_from_slice(&self.output);
+        }
         let bytes = self.output.len();
         self.screen.feed(&self.output, &mut self.events);
         self.output.clear();
@@ -383,7 +451,12 @@ impl Task {
                         marked = true;
                     }
                 }
-                ScreenEvent::BracketedPaste { .. } => self.editor_switches += 1,
+                ScreenEvent::BracketedPaste { on, .. } => {
+                    self.editor_switches += 1;
+                    if !on {
+                        self.marks.editor_closed();
+                    }
+                }
                 ScreenEvent::AlternateScreen { .. } | ScreenEvent::Query { .. } => {}
             }
         }
@@ -405,6 +478,15 @@ impl Task {
     fn max_read(&self) -> usize {
         usize::try_from(self.config.max_read_bytes).unwrap_or(usize::MAX)
     }
+}
+
+fn new_screen(config: &Config) -> Screen {
+    Screen::new(ScreenConfig {
+        rows: config.rows.get(),
+        cols: config.cols.get(),
+        max_lines: usize::try_from(config.scrollback_lines).unwrap_or(usize::MAX),
+        max_bytes: usize::try_from(config.scrollback_max_bytes).unwrap_or(usize::MAX),
+    })
 }
 
 async fn cancelled(cancel: Option<Cancel>) {

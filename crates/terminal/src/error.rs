@@ -40,6 +40,10 @@ pub enum TerminalError {
         "a line of the text has {bytes} bytes, and the terminal is in line mode, where a line takes {limit}: send shorter lines, or write the text to a file; nothing was typed"
     )]
     LineTooLong { bytes: u64, limit: u64 },
+    #[error(
+        "a line of the text has {bytes} bytes, and the program that it is for reads lines of at most {limit}: send shorter lines, or write the text to a file; the {typed} bytes before it were typed, it and what follows were not"
+    )]
+    LaterLineTooLong { bytes: u64, limit: u64, typed: u64 },
     #[error("no foreground process group could be resolved, so no signal was sent")]
     NoForegroundGroup,
     #[error("SIGKILL would end the session's own shell: use terminal_close to end the session")]
@@ -69,7 +73,7 @@ impl TerminalError {
             Self::InvalidCwd { .. } => "INVALID_CWD",
             Self::ShellStartFailed(_) => "SHELL_START_FAILED",
             Self::InputTooLarge { .. } => "INPUT_TOO_LARGE",
-            Self::LineTooLong { .. } => "LINE_TOO_LONG",
+            Self::LineTooLong { .. } | Self::LaterLineTooLong { .. } => "LINE_TOO_LONG",
             Self::NoForegroundGroup => "NO_FOREGROUND_GROUP",
             Self::ShellKillRefused => "SHELL_KILL_REFUSED",
             Self::CloseIncomplete(_) => "CLOSE_INCOMPLETE",

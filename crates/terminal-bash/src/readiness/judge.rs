@@ -205,8 +205,8 @@ impl Judge {
         }
         if let Some((verdict, process, thread)) = best {
             self.known(process).waited = true;
-            let reads = matches!(thread.wait, Wait::TerminalRead { .. });
-            let plain = reads && is_main(process, thread);
+            let by_read = matches!(thread.wait, Wait::TerminalRead { .. });
+            let plain = by_read && is_main(process, thread);
             self.behind_text = (context.screen.text_before_cursor && !plain).then_some(process.pid);
             judgement.foreground = Some(foreground(process));
             // Nobody is busy who waits for the terminal, whatever the others do.
@@ -270,9 +270,9 @@ impl Judge {
         }
         let main = is_main(process, thread);
         let endless = timeout_ms.is_none();
-        let reads = matches!(thread.wait, Wait::TerminalRead { .. });
+        let by_read = matches!(thread.wait, Wait::TerminalRead { .. });
         let children_work = look.has_working_child(process.pid);
-        let exact = if reads {
+        let exact = if by_read {
             main
         } else {
             others.iter().all(is_own_wake_up)

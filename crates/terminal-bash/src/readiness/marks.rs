@@ -11,10 +11,17 @@ pub type Moment = Duration;
 #[derive(Clone, Debug, Default)]
 pub struct ShellMarks {
     phase: Phase,
+    /// When the command that runs was started.
     started: Option<Moment>,
+    /// Status and time of the last prompt since then. Only a later start, or the shell seen at its
+    /// prompt, makes it the command's end: the command itself may have shown the shell's prompt.
+    prompted: Option<(Option<i32>, Moment)>,
+    /// Of the last prompt.
     status: Option<i32>,
     history: Option<u64>,
     finished: Option<Finished>,
+    /// Commands start, and no prompt is marked between them.
+    prompts_lost: bool,
 }
 
 /// The status bash gives to a line that it could not parse.
@@ -50,25 +57,40 @@ impl ShellMarks {
     pub fn mark(&mut self, mark: Mark, now: Moment) {
         match mark {
             Mark::CommandStart => {
+                self.end_command();
+                self.prompts_lost = self.started.is_some();
                 self.phase = Phase::Elsewhere;
-                // Several commands of one input may start without a prompt between them: the last
-                // one is the one that the next prompt tells of.
                 self.started = Some(now);
             }
             Mark::Continuation => self.phase = Phase::Prompted(Prompt::Continuation),
             Mark::Prompt { status, history } => {
                 let taken = history.is_some() && history != self.history;
-                let ran = self.started.take().map(|started| now.saturating_sub(started));
-                if let Some(duration) = ran {
-                    self.finished = Some(Finished { status, duration, unsure: false });
+                if self.started.is_some() {
+                    self.prompted = Some((status, now));
                 } else if taken && status == Some(SYNTAX_ERROR) {
                     let unsure = self.status == status;
                     self.finished = Some(Finished { status, duration: Moment::ZERO, unsure });
                 }
                 self.phase = Phase::Prompted(Prompt::Primary);
+                self.prompts_lost = false;
                 self.status = status;
                 self.history = history;
             }
+        }
+    }
+
+    /// The line editor gave the terminal back, so a line was taken.
+    pub fn editor_closed(&mut self) {
+        self.phase = Phase::Elsewhere;
+    }
+
+    /// The prompt since the last start has ended that command.
+    fn end_command(&mut self) {
+        if let Some((status, at)) = self.prompted.take()
+            && let Some(started) = self.started.take()
+        {
+            let duration = at.saturating_sub(started);
+            self.finished = Some(Finished { status, duration, unsure: false });
         }
     }
 
@@ -80,15 +102,19 @@ impl ShellMarks {
         }
     }
 
-    /// The last command that ended in this exchange.
-    pub fn finished(&self) -> Option<Finished> {
+    /// The last command that ended in this exchange; `at_prompt` says that the shell is seen at its
+    /// prompt now.
+    pub fn finished(&mut self, at_prompt: bool) -> Option<Finished> {
+        if at_prompt {
+            self.end_command();
+        }
         self.finished
     }
 
-    /// A command that started and was not seen to end: its end, if the shell is back all the same,
-    /// was not told.
-    pub fn take_untold(&mut self, now: Moment) -> Option<Finished> {
-        let started = self.started.take()?;
+    /// The end of a command whose shell is back and no longer marks its prompts.
+    pub fn untold(&mut self, now: Moment) -> Option<Finished> {
+        let started = self.started.filter(|_| self.prompts_lost)?;
+        self.started = None;
         let duration = now.saturating_sub(started);
         Some(Finished { status: None, duration, unsure: false })
     }
@@ -139,33 +165,53 @@ mod tests {
             (&[CONTINUATION, COMMAND, prompt(1, 2)][..], primary, ran(1, 1)),
             // An interrupt at the prompt, or an empty line.
             (&[prompt(130, 1)][..], primary, None),
-            (&[COMMAND, prompt(2, 2), prompt(2, 2)][..], primary, ran(2, 1)),
+            // The command itself showed the shell's prompt: the last one counts.
+            (&[COMMAND, prompt(0, 2), prompt(4, 2)][..], primary, ran(4, 2)),
             // Of several commands the last.
             (&[COMMAND, prompt(1, 2), COMMAND, prompt(2, 3)][..], primary, ran(2, 1)),
             (&[COMMAND, COMMAND, prompt(2, 3)][..], primary, ran(2, 1)),
             // A line that could not be parsed.
             (&[prompt(2, 2)][..], primary, ran(2, 0)),
-            (&[COMMAND, prompt(0, 2), prompt(2, 3)][..], primary, ran(2, 0)),
             // A comment keeps the status.
-            (&[COMMAND, prompt(1, 2), prompt(1, 3)][..], primary, ran(1, 1)),
+            (&[prompt(0, 2)][..], primary, None),
         ] {
-            let shell = after(marks);
-            assert_eq!((shell.prompt(), shell.finished()), (shown, expected), "{marks:?}");
+            let mut shell = after(marks);
+            let prompt = shell.prompt();
+            assert_eq!((prompt, shell.finished(prompt == primary)), (shown, expected), "{marks:?}");
         }
         // After the same status nobody can tell it from a comment.
-        let shell = after(&[COMMAND, prompt(2, 2), prompt(2, 3)]);
-        assert!(shell.finished().is_some_and(|it| it.unsure));
+        let mut shell = after(&[COMMAND, prompt(2, 2)]);
+        shell.finished(true);
+        shell.mark(prompt(2, 3), Duration::from_millis(9));
+        assert!(shell.finished(true).is_some_and(|it| it.unsure));
     }
 
     #[test]
     fn a_command_of_an_earlier_exchange_is_not_this_ones() {
         let mut shell = after(&[COMMAND, prompt(7, 2)]);
+        assert!(shell.finished(true).is_some());
         shell.begin();
-        assert_eq!(shell.finished(), None);
+        assert_eq!(shell.finished(true), None);
         // One that began in an earlier exchange and ends in this one is.
         let mut shell = after(&[COMMAND]);
         shell.begin();
         shell.mark(prompt(3, 2), Duration::from_millis(9));
-        assert_eq!(shell.finished().and_then(|it| it.status), Some(3));
+        assert_eq!(shell.finished(true).and_then(|it| it.status), Some(3));
+    }
+
+    #[test]
+    fn a_prompt_shown_by_a_command_is_not_its_end() {
+        let mut shell = after(&[COMMAND, prompt(0, 2)]);
+        assert_eq!(shell.finished(false), None);
+        shell.editor_closed();
+        assert_eq!(shell.prompt(), None);
+    }
+
+    #[test]
+    fn a_shell_without_prompt_marks_is_told_from_a_command_that_edits_a_line() {
+        let now = Duration::from_secs(1);
+        assert_eq!(after(&[COMMAND]).untold(now), None);
+        let untold = after(&[COMMAND, COMMAND]).untold(now);
+        assert_eq!(untold.map(|it| it.status), Some(None));
     }
 }

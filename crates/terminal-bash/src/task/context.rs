@@ -8,6 +8,9 @@ use crate::{
     readiness::{ScreenFacts, judge::Context},
 };
 
+/// Bytes of shown text that are compared with what was typed.
+const LONGEST_ECHO: usize = 4_096;
+
 impl Task {
     pub(super) fn context(&self, evidence: &Evidence) -> Context {
         let Some(live) = &self.live else { return Context::default() };
@@ -21,10 +24,11 @@ impl Task {
                 bracketed_paste,
                 editor_opened: bracketed_paste
                     && switched
-                    && !input::is_echoed(&live.text, &self.screen.cursor_line()),
+                    && !input::is_echoed(&live.line, &self.screen.cursor_line()),
                 text_before_cursor: self.screen.cursor_column() > 0,
                 acted_upon: !before.must_act
                     || switched
+                    || self.answered()
                     || self.screen.line_feeds() != before.line_feeds
                     || self.screen.alternate() != before.alternate
                     || canonical != before.canonical,
@@ -32,5 +36,22 @@ impl Task {
             prompt: self.marks.prompt(),
             unfinished: live.exchange.unfinished(),
         }
+    }
+
+    /// Whether something else was shown since the last line was typed than the line itself, or a
+    /// part of it.
+    fn answered(&self) -> bool {
+        let Some(live) = &self.live else { return false };
+        let printed = self.screen.printed().saturating_sub(live.before.printed);
+        if printed == 0 {
+            return false;
+        }
+        let shown = self.screen.since(&live.before.at, LONGEST_ECHO);
+        let (typed, shown_text) = (live.line.trim_end(), shown.text.trim_end());
+        if shown.truncated || shown_text.is_empty() {
+            // A line that was written over with the same text shows nothing new.
+            return printed > typed.chars().count() as u64;
+        }
+        !typed.starts_with(shown_text)
     }
 }

@@ -1,6 +1,9 @@
 //! One send in the task: what is typed, what is looked at, and what comes of it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use subprocess::Modes;
 use terminal::{
@@ -24,8 +27,14 @@ pub(super) struct Live {
     start: Position,
     followers: BTreeMap<Follower, Position>,
     pub(super) before: Before,
-    pub(super) text: String,
-    total: usize,
+    /// The whole text.
+    text: String,
+    /// What of it is still to be typed.
+    pub(super) lines: VecDeque<String>,
+    /// The line that was typed last.
+    pub(super) line: String,
+    /// Bytes that were handed to the terminal.
+    typed: usize,
     echo: Echo,
     /// Bytes of the input that a cancellation kept from the terminal.
     pub(super) discarded: usize,
@@ -52,11 +61,23 @@ impl Echo {
             Some(_) | None => Self::Off,
         }
     }
+
+    /// Of two lines: what may not be shown of one may not be shown of both.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Off, _) | (_, Self::Off) => Self::Off,
+            (Self::On, Self::On) => Self::On,
+            _ => Self::ByEditor,
+        }
+    }
 }
 
-/// What the terminal looked like when the input was written.
-#[derive(Clone, Copy)]
+/// What the terminal looked like when the last line was typed.
+#[derive(Clone)]
 pub(super) struct Before {
+    /// Where the text ended.
+    pub(super) at: Position,
+    pub(super) printed: u64,
     pub(super) line_feeds: u64,
     pub(super) editor_switches: u64,
     pub(super) alternate: bool,
@@ -73,31 +94,77 @@ impl Task {
         if self.exit.is_some() {
             return settler.refuse(TerminalError::SessionExited { id: self.id.to_string() });
         }
-        let modes = self.process.modes();
-        if modes.is_some_and(|it| it.canonical)
-            && let Some(error) = input::too_long_for_a_line(&request.text)
+        if self.process.modes().is_some_and(|it| it.canonical)
+            && let Some((bytes, limit)) = input::too_long(&request.text)
         {
-            return settler.refuse(error);
+            return settler.refuse(TerminalError::LineTooLong { bytes, limit });
         }
-        let bytes = input::bytes(&request.text, request.submit, self.marks.prompt().is_some());
-        let facts = InputFacts { unfinished: input::is_unfinished(&bytes) };
-        self.begin_exchange(Some(settler), request.text.clone(), facts, request.background);
+        let mut lines = input::lines(&request.text, request.submit);
+        if self.screen.alternate() {
+            // A full-screen program takes keys, not lines.
+            lines = VecDeque::from([lines.into_iter().collect()]);
+        }
+        self.begin_exchange(Some(settler), request.background);
         if let Some(live) = &mut self.live {
-            live.total = bytes.len();
-            live.echo = Echo::of(modes);
-            live.before.must_act =
-                request.submit && !self.screen.alternate() && modes.is_some_and(|it| !it.canonical);
+            live.text.clone_from(&request.text);
+            live.lines = lines;
         }
-        self.process.write(&bytes);
+        self.type_line();
     }
 
-    pub(super) fn begin_exchange(
-        &mut self,
-        settler: Option<Settler>,
-        text: String,
-        input: InputFacts,
-        background: bool,
-    ) {
+    /// Types the next line of the live exchange, which somebody waits for. True if there was one.
+    pub(super) fn type_line(&mut self) -> bool {
+        let now = self.now();
+        let modes = self.process.modes();
+        let in_shell = self.marks.prompt().is_some() && modes.is_some_and(|it| !it.canonical);
+        let before = self.before();
+        let Some(live) = &mut self.live else { return false };
+        let Some(line) = live.lines.pop_front() else { return false };
+        if modes.is_some_and(|it| it.canonical)
+            && let Some((bytes, limit)) = input::too_long(&line)
+        {
+            let typed = live.typed as u64;
+            let settler = live.settler.take();
+            self.live = None;
+            if let Some(settler) = settler {
+                settler.refuse(TerminalError::LaterLineTooLong { bytes, limit, typed });
+            }
+            return true;
+        }
+        live.typed += line.len();
+        live.echo = live.echo.and(Echo::of(modes));
+        let unfinished = input::is_unfinished(line.as_bytes());
+        live.exchange.typed(now, InputFacts { unfinished });
+        let must_act = !unfinished && !before.alternate && modes.is_some_and(|it| !it.canonical);
+        live.before = Before { must_act, ..before };
+        let bytes = if in_shell { input::for_line_editor(&line) } else { line.clone() };
+        live.line = line;
+        self.process.write(bytes.as_bytes());
+        true
+    }
+
+    /// Types all that is left, whether somebody waits for it or not: it will be read later.
+    fn type_ahead(&mut self) {
+        let Some(live) = &mut self.live else { return };
+        let rest: String = live.lines.drain(..).collect();
+        live.typed += rest.len();
+        self.process.write(rest.as_bytes());
+    }
+
+    fn before(&self) -> Before {
+        Before {
+            at: self.screen.end(),
+            printed: self.screen.printed(),
+            line_feeds: self.screen.line_feeds(),
+            editor_switches: self.editor_switches,
+            alternate: self.screen.alternate(),
+            canonical: self.process.modes().map(|it| it.canonical),
+            shell_edits: self.marks.prompt().is_none() && self.screen.bracketed_paste(),
+            must_act: false,
+        }
+    }
+
+    pub(super) fn begin_exchange(&mut self, settler: Option<Settler>, background: bool) {
         let now = self.now();
         let limits = Limits {
             longest_gap: Duration::from_millis(self.config.poll_interval_ms),
@@ -105,32 +172,45 @@ impl Task {
             handoff_grace: Duration::from_millis(self.config.handoff_grace_ms),
             timeout: self.config.bound(background),
         };
-        let before = Before {
-            line_feeds: self.screen.line_feeds(),
-            editor_switches: self.editor_switches,
-            alternate: self.screen.alternate(),
-            canonical: self.process.modes().map(|it| it.canonical),
-            shell_edits: self.marks.prompt().is_none() && self.screen.bracketed_paste(),
-            must_act: false,
-        };
         self.marks.begin();
         self.live = Some(Live {
-            exchange: Exchange::begin(now, limits, input),
+            exchange: Exchange::begin(now, limits, InputFacts::default()),
             settler,
             start: self.delivered.clone(),
             followers: BTreeMap::new(),
-            before,
-            text,
-            total: 0,
-            echo: Echo::Off,
+            before: self.before(),
+            text: String::new(),
+            lines: VecDeque::new(),
+            line: String::new(),
+            typed: 0,
+            echo: Echo::On,
             interrupt: None,
             discarded: 0,
         });
     }
 
+    /// What a settlement means while lines are left: the next one is typed if somebody waits, and
+    /// all of them when the send ends without that.
+    pub(super) fn goes_on(&mut self, settled: &Settlement) -> bool {
+        if self.live.as_ref().is_none_or(|live| live.lines.is_empty()) {
+            return false;
+        }
+        match settled.reason {
+            WaitReason::StdinRead | WaitReason::InferredIdle => self.type_line(),
+            WaitReason::Timeout => {
+                self.type_ahead();
+                false
+            }
+            WaitReason::SessionExit => false,
+        }
+    }
+
     pub(super) fn settle(&mut self, settled: &Settlement) {
         let Some(mut live) = self.live.take() else { return };
         let Some(settler) = live.settler.take() else { return };
+        let at_prompt = matches!(settled.kind, StateKind::Prompt | StateKind::Continuation);
+        // What a program left that ended in the middle of something.
+        let repaired = if at_prompt { self.screen.repair() } else { Vec::new() };
         let slice = self.screen.since(&live.start, self.max_read());
         self.delivered = self.screen.end();
         let refused = self.process.unwritten() + live.discarded;
@@ -147,10 +227,10 @@ impl Task {
             last_command: self.last_command(&live, settled),
             state: Some(self.state(settled)),
             input: Some(InputReceipt {
-                accepted: live.total.saturating_sub(refused) as u64,
+                accepted: live.typed.saturating_sub(refused) as u64,
                 unread: self.process.unread_bytes().unwrap_or(0),
             }),
-            repaired: Vec::new(),
+            repaired: repaired.into_iter().map(str::to_owned).collect(),
         };
         let max = self.max_read();
         let leftovers = live.followers.into_iter().map(|(follower, mut position)| {
@@ -179,30 +259,35 @@ impl Task {
     /// The shell command that ended in this exchange: told by the shell's marks, or, where they
     /// are gone, known only to have ended.
     fn last_command(&mut self, live: &Live, settled: &Settlement) -> Option<LastCommand> {
-        let shell = self.process.pid();
+        let foreground = settled.judgement.as_ref().and_then(|it| it.foreground.as_ref());
         let shell_waits = settled.reason == WaitReason::StdinRead
-            && settled
-                .judgement
-                .as_ref()
-                .and_then(|it| it.foreground.as_ref())
-                .is_some_and(|it| it.pid == shell);
+            && foreground
+                .is_some_and(|it| it.pid == self.process.pid() && it.command == self.shell_name());
         let finished = if shell_waits && settled.kind == StateKind::LineEditor {
-            let typed_a_command = live.before.shell_edits && !live.text.trim().is_empty();
-            self.marks.take_untold(self.now()).or_else(|| {
-                typed_a_command.then_some(Finished {
-                    status: None,
-                    duration: Moment::ZERO,
-                    unsure: false,
-                })
+            let typed = live.text.chars().any(|it| !it.is_control() && !it.is_whitespace());
+            let command = live.before.shell_edits && typed && !live.text.contains('\u{3}');
+            self.marks.untold(self.now()).or_else(|| {
+                command.then_some(Finished { status: None, duration: Moment::ZERO, unsure: false })
             })
         } else {
-            self.marks.finished().filter(|it| !(it.unsure && is_blank_or_comment(&live.text)))
+            let at_prompt = settled.kind == StateKind::Prompt;
+            let finished = self.marks.finished(at_prompt);
+            finished.filter(|it| !(it.unsure && is_blank_or_comment(&live.text)))
         }?;
-        Some(LastCommand {
+        // bash gives its prompt back with a status of its own when a job stops.
+        let stopped = self.in_front.is_some_and(|group| self.process.is_stopped(group));
+        (!stopped).then(|| LastCommand {
             exit_code: finished.status,
             duration_ms: u64::try_from(finished.duration.as_millis()).unwrap_or(u64::MAX),
             cwd: self.process.cwd(),
         })
+    }
+
+    /// The shell's command name as the kernel keeps it.
+    fn shell_name(&self) -> String {
+        const KEPT: usize = 15;
+        let name = self.config.shell_path.file_name().unwrap_or_default();
+        name.to_string_lossy().chars().take(KEPT).collect()
     }
 
     pub(super) fn delta(&mut self, exchange: u64, follower: Follower) -> Option<OutputDelta> {

@@ -111,6 +111,73 @@ fn a_cancelled_send_is_over_only_when_the_program_is() {
     });
 }
 
+/// Each line waits for its reader: what is typed ahead of a reader in line mode would reach it in
+/// one piece.
+#[test]
+fn lines_go_to_whoever_waits_for_them() {
+    shell(async |shell| {
+        let outcome = shell.send("read a\nvalue\nread b\nv2\necho $a-$b; (exit 6)").await;
+        assert_prompt(&outcome, Some(6));
+        assert!(outcome.viewport.ends_with("\nvalue-v2\ndsh> "), "{outcome:?}");
+
+        let outcome = shell.send("head -n1\nfirst\necho second").await;
+        assert_prompt(&outcome, Some(0));
+        assert!(outcome.viewport.contains("\nsecond\ndsh> "), "{outcome:?}");
+
+        // An end of file is one for whoever reads then.
+        let outcome = shell.send("cat > c\nline1\nline2\n\u{4}cat c; echo $?").await;
+        assert_prompt(&outcome, Some(0));
+        let script = "import time\nfor i in range(3): time.sleep(.2); input()\n";
+        let text = format!("python3 -q\n{script}\n1\n2\n3\nprint('all')\nexit()");
+        let outcome = shell.send(&text).await;
+        assert_prompt(&outcome, Some(0));
+        assert!(outcome.viewport.contains("\nall\n"), "{outcome:?}");
+    });
+}
+
+/// B1 in a text of several lines: what was typed is said.
+#[test]
+fn a_later_line_that_would_be_cut_is_not_typed() {
+    shell(async |shell| {
+        let text = format!("head -n1 > f\n{}\necho after", "a".repeat(10_000));
+        let refused = shell.start(&text, true).unwrap().done().await.unwrap_err();
+        assert_eq!(refused.code(), "LINE_TOO_LONG");
+        assert!(refused.to_string().contains("the 13 bytes before it were typed"), "{refused}");
+        assert_prompt(&shell.send("short").await, Some(0));
+        assert_eq!(std::fs::read_to_string(shell.path("f")).unwrap(), "short\n");
+    });
+}
+
+/// B5
+#[test]
+fn a_tab_in_a_line_is_a_tab() {
+    shell(async |shell| {
+        assert_prompt(&shell.send("cat > mk <<E\nall:\n\techo hi\nE").await, Some(0));
+        assert_eq!(std::fs::read_to_string(shell.path("mk")).unwrap(), "all:\n\techo hi\n");
+        assert_prompt(&shell.send("printf 'a\tb' > t").await, Some(0));
+        assert_eq!(std::fs::read_to_string(shell.path("t")).unwrap(), "a\tb");
+    });
+}
+
+/// What was typed ahead goes with what is cancelled, as with the interrupt key.
+#[test]
+fn a_cancellation_takes_the_rest_of_the_text_along() {
+    shell(async |shell| {
+        for cancel in [true, false] {
+            let waiting = shell.start("sleep 100\ntouch ran", true).unwrap();
+            shell.in_front("sleep").await;
+            if cancel {
+                assert!(waiting.cancel("stop"));
+            } else {
+                shell.signal(Signal::Interrupt).await.unwrap();
+            }
+            assert_prompt(&waiting.done().await.unwrap(), Some(130));
+            assert_prompt(&shell.send("true").await, Some(0));
+            assert!(!shell.path("ran").exists());
+        }
+    });
+}
+
 /// A cancellation that comes while the shell is starting the command meets the shell's fork, which
 /// lets the signal go.
 #[test]

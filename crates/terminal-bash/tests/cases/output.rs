@@ -101,3 +101,18 @@ fn a_flood_is_bounded_and_says_so() {
         assert!(long.viewport.contains("END\n"), "the end of an endless line is there");
     });
 }
+
+/// B11, as far as the screen goes: a full-screen program that was killed leaves its screen behind.
+#[test]
+fn the_screen_is_itself_again_at_the_prompt() {
+    shell(async |shell| {
+        for (mess, word) in [
+            ("printf '\\033[?1049h'", "left the alternate screen"),
+            ("printf '\\033(0'", "reset the character set"),
+        ] {
+            let outcome = shell.send(mess).await;
+            assert_eq!(outcome.repaired, [word], "{outcome:?}");
+            assert_eq!(shell.run("echo visible", 0).await, "visible\n");
+        }
+    });
+}

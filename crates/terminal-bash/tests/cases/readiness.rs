@@ -179,6 +179,30 @@ fn a_forged_mark_is_only_output() {
     });
 }
 
+/// A13 once more: the shell's own prompt, shown by a command.
+#[test]
+fn a_prompt_shown_by_a_command_is_not_its_end() {
+    shell(async |shell| {
+        let shown = shell.send("printf '%s' \"${PS1@P}\"; sleep .3; (exit 4)").await;
+        assert_prompt(&shown, Some(4));
+        let shown = shell.send("printf '%s' \"${PS1@P}\"; read x; (exit 5)").await;
+        assert_waits(&shown, StateKind::Line);
+        assert_eq!(shown.last_command, None);
+        assert_prompt(&shell.send("x").await, Some(5));
+    });
+}
+
+#[test]
+fn the_hooks_leave_the_shell_as_it_was() {
+    shell(async |shell| {
+        assert_eq!(shell.run("false | true; echo ${PIPESTATUS[@]}", 0).await, "1 0\n");
+        assert_prompt(&shell.send("false | true").await, Some(0));
+        assert_eq!(shell.run("echo ${PIPESTATUS[@]}", 0).await, "1 0\n");
+        assert_eq!(shell.run("history | grep -c 'dsh_promp[t]'", 1).await, "0\n");
+        assert_eq!(shell.run("tr '\\0' '\\n' < /proc/$$/environ | grep -c 133", 1).await, "0\n");
+    });
+}
+
 /// A14
 #[test]
 fn a_strict_shell_ends_and_says_so() {
@@ -199,6 +223,11 @@ fn without_hooks_a_status_is_unknown() {
     shell(async |shell| {
         // A prompt of the user's own is put right before the next one.
         assert_prompt(&shell.send("PS1='mine> '").await, Some(0));
+        // A line that a command edits is no prompt.
+        let editing = shell.send("read -e -p 'n? ' y; (exit 4)").await;
+        assert_waits(&editing, StateKind::LineEditor);
+        assert_eq!(editing.last_command, None);
+        assert_prompt(&shell.send("q").await, Some(4));
         let bare = shell.send("exec bash --norc").await;
         assert_eq!(bare.wait_reason, WaitReason::StdinRead, "{bare:#?}");
         for _ in 0..2 {
@@ -288,8 +317,7 @@ fn a_stopped_job_gives_the_prompt_back() {
     shell(async |shell| {
         assert_waits(&shell.send("cat").await, StateKind::Line);
         let stopped = shell.type_only("\u{1a}").await;
-        assert_eq!(stopped.wait_reason, WaitReason::StdinRead);
-        assert_eq!(stopped.state.unwrap().kind, StateKind::Prompt);
+        assert_prompt(&stopped, None);
         assert_waits(&shell.send("fg").await, StateKind::Line);
         assert_prompt(&shell.type_only("\u{4}").await, Some(0));
     });
