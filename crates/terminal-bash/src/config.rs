@@ -2,12 +2,9 @@
 
 use std::{num::NonZeroU16, path::PathBuf, time::Duration};
 
-use dsh_core::ConfigError;
+use dsh_core::{ConfigError, number::MAX_SAFE_INTEGER};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// Largest integer that every JSON reader keeps exactly (2^53 - 1).
-const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 /// One `terminal-bash` row.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -135,13 +132,13 @@ impl Config {
             })
             .collect();
         if self.max_read_bytes > self.scrollback_max_bytes {
-            problems.push(ConfigError::new(
-                "maxReadBytes",
-                format!(
-                    "must not be greater than scrollbackMaxBytes ({}), got {}",
-                    self.scrollback_max_bytes, self.max_read_bytes
-                ),
-            ));
+            let message = format!(
+                "must not be greater than scrollbackMaxBytes ({}), got {}",
+                self.scrollback_max_bytes, self.max_read_bytes
+            );
+            problems.push(
+                ConfigError::new("maxReadBytes", message).and_about("scrollbackMaxBytes"),
+            );
         }
         problems
     }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use dsh_core::{Cancel, async_trait};
+use dsh_core::{Cancel, async_trait, lock};
 use terminal::{OutputDelta, OutputSubscription, SendOperation, SessionId, TerminalError};
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::{
     request::Request,
-    settler::{Follower, JOB, Leftovers, Settled, Settler, lock},
+    settler::{Follower, JOB, Leftovers, Settled, Settler},
 };
 
 /// Shortest time between two deltas for one follower: a person cannot read faster, and a model's

@@ -1,11 +1,11 @@
 //! One session, for its holders: a mailbox of the task that owns it.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex,
     atomic::{AtomicU64, Ordering},
 };
 
-use dsh_core::{Cancel, async_trait};
+use dsh_core::{Cancel, async_trait, lock};
 use subprocess::TerminalProcess;
 use terminal::{
     CloseRequest, ReadPage, ReadRequest, SendOperation, SendRequest, SessionId, SessionStatus,
@@ -135,7 +135,7 @@ impl TerminalSession for BashSession {
         }
         // The task ends with the close. One that ended before, by a panic, has dropped the process,
         // which kills what can be killed at once; that is reported once, and then there is no more.
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = lock(&self.task).take();
         match task {
             Some(task) => task.await.map_err(|error| {
                 TerminalError::Backend(format!("the task of session {} failed: {error}", self.id))

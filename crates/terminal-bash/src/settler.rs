@@ -6,10 +6,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use dsh_core::Cancel;
+use dsh_core::{Cancel, lock};
 use terminal::{OutputDelta, SendOutcome, SessionId, TerminalError};
 use tokio::sync::watch;
 
@@ -84,8 +84,4 @@ impl Drop for Settler {
             open
         });
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

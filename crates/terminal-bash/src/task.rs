@@ -440,6 +440,7 @@ impl Task {
             hidden.extend_from_slice(&self.output);
         }
         let bytes = self.output.len();
+        let shown = self.shown();
         self.screen.feed(&self.output, &mut self.events);
         self.output.clear();
         let mut marked = false;
@@ -460,8 +461,13 @@ impl Task {
                 ScreenEvent::AlternateScreen { .. } | ScreenEvent::Query { .. } => {}
             }
         }
+        let visible = self.shown() != shown;
         if let Some(live) = &mut self.live {
-            live.exchange.output(now, bytes, self.screen.cursor_column() > 0);
+            if visible {
+                live.exchange.output(now, bytes, self.screen.cursor_column() > 0);
+            } else {
+                live.exchange.invisible_output(now);
+            }
             if marked && self.marks.prompt().is_none() {
                 live.exchange.command_started(now);
             }
@@ -469,6 +475,11 @@ impl Task {
                 settler.announce_output();
             }
         }
+    }
+
+    /// Changes with whatever can be seen.
+    fn shown(&self) -> (u64, u64, (usize, usize)) {
+        (self.screen.printed(), self.screen.line_feeds(), self.screen.cursor_position())
     }
 
     fn now(&self) -> Moment {
