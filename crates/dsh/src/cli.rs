@@ -12,7 +12,9 @@ Examples:
 
 Environment:
   DSH_HOME   folder of the session logs (default ~/.dsh)
-  DSH_LOG    what to log to stderr: error, warn (default), info, debug, trace
+  DSH_LOG    what to log to stderr: error, warn (default), info, debug, trace, or crate=level
+             pairs; whole requests, and so all that is typed, only where rmcp is named, as in
+             DSH_LOG=info,rmcp=debug
   NO_COLOR   no colours";
 
 /// Persistent terminal sessions for AI agents.

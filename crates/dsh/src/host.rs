@@ -7,18 +7,18 @@ use std::{
     sync::Arc,
 };
 
-use agents::Agents;
 use anyhow::Context as _;
 use dsh_core::{App, Plan, Service};
 use mcp::Mcp;
 use tokio_util::sync::CancellationToken;
-use tools::Tools;
 
 use crate::{
-    cli, composition, demo,
+    cli, composition,
+    demo::{Demo, Printer},
     failure::Failure,
-    plugins::{MCP, OTHER_FRONT_ENDS},
-    signals::{Caught, Signals},
+    plugins::{DEMO, MCP},
+    signals::Watch,
+    stdout,
 };
 
 /// `dsh run`.
@@ -35,14 +35,16 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode, Failure> {
         return Err(Failure::user(message, hint));
     }
     let workspace_root = current_folder()?;
-    let plan = composition::plan(composition::load(args.composition.file.as_deref())?)?;
+    let composition = composition::load(args.composition.file.as_deref())?;
+    let plan = composition::plan(composition::front_end(composition, DEMO))?;
     supervised(plan, async |app, stop| {
-        let out = std::io::stdout();
-        let color = out.is_terminal() && !crate::no_color();
-        let printer = demo::Printer::new(out, color);
-        let (tools, agents) = (service::<Tools>(app)?, service::<Agents>(app)?);
-        let stage = demo::Stage { tools, agents, workspace_root };
-        let passed = stage.play(printer, &stop).await?;
+        let demo = service::<Demo>(app)?;
+        let (out, printing) = stdout::open();
+        let color = std::io::stdout().is_terminal() && !crate::no_color();
+        let played = demo.play(workspace_root, Printer::new(out, color), &stop).await;
+        let printed = printing.over(&stop).await;
+        let passed = played?;
+        printed.context("cannot print")?;
         Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
     .await
@@ -51,8 +53,8 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode, Failure> {
 /// `dsh mcp`.
 pub(crate) async fn mcp(args: cli::Mcp) -> Result<ExitCode, Failure> {
     let workspace_root = current_folder()?;
-    let mut composition =
-        composition::load(args.composition.file.as_deref())?.with_front_end(MCP, &OTHER_FRONT_ENDS);
+    let composition = composition::load(args.composition.file.as_deref())?;
+    let mut composition = composition::front_end(composition, MCP);
     if args.structured {
         composition = composition.with_config(MCP, "structuredContent", true);
     }
@@ -84,14 +86,15 @@ fn service<K: Service>(app: &App) -> anyhow::Result<Arc<K::Api>> {
 }
 
 /// Starts the plan, does `work`, disposes everything. The first signal asks `work` to stop through
-/// its token and decides the exit status; the second exits at once.
+/// its token and decides the exit status; the second kills what runs and exits at once.
 async fn supervised(
     plan: Plan,
     work: impl AsyncFnOnce(&App, CancellationToken) -> anyhow::Result<ExitCode>,
 ) -> Result<ExitCode, Failure> {
-    let mut signals = Signals::listen()?;
     let stop = CancellationToken::new();
-    let whole = async {
+    let watch = Watch::begin(stop.clone())?;
+    // On the heap: it is large.
+    let done = Box::pin(async {
         let app = App::start(plan).await?;
         let done = if stop.is_cancelled() {
             Ok(ExitCode::SUCCESS)
@@ -108,23 +111,9 @@ async fn supervised(
                 Err(error)
             }
         }
-    };
-    let mut whole = Box::pin(whole);
-    let mut caught: Option<Caught> = None;
-    let done = loop {
-        tokio::select! {
-            done = &mut whole => break done,
-            signal = signals.next() => {
-                if caught.is_some() {
-                    exit_now(signal);
-                }
-                tracing::info!(signal = signal.name, "ending");
-                caught = Some(signal);
-                stop.cancel();
-            }
-        }
-    };
-    match (caught, done) {
+    })
+    .await;
+    match (watch.end().await, done) {
         (None, done) => Ok(done?),
         (Some(signal), Ok(_)) => Ok(ExitCode::from(signal.status())),
         (Some(signal), Err(error)) => {
@@ -132,9 +121,4 @@ async fn supervised(
             Ok(ExitCode::from(signal.status()))
         }
     }
-}
-
-#[expect(clippy::exit, reason = "a second signal does not wait for anything")]
-fn exit_now(signal: Caught) -> ! {
-    std::process::exit(i32::from(signal.status()))
 }

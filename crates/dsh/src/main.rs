@@ -3,8 +3,9 @@
 //! Guarantees:
 //! - what is wrong with the command line or the composition ends with a message, a hint and exit
 //!   status 2, and nothing has been started then;
-//! - however a run ends, every plugin has been disposed and awaited before the process exits,
-//!   unless a second signal asks for the exit at once;
+//! - however a run ends, every plugin has been disposed and awaited before the process exits; when
+//!   a second signal asks for the exit at once, the processes of all sessions are killed instead;
+//! - neither a reader of stdout that does not read nor one that has gone delays that;
 //! - logs go to stderr; nothing but this crate prints.
 
 mod cli;
@@ -12,8 +13,10 @@ mod composition;
 mod demo;
 mod failure;
 mod host;
+mod logs;
 mod plugins;
 mod signals;
+mod stdout;
 
 use std::process::ExitCode;
 
@@ -31,7 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn start(cli: Cli) -> Result<ExitCode, Failure> {
-    init_logs()?;
+    logs::init()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(async move {
         match cli.command {
@@ -39,31 +42,9 @@ fn start(cli: Cli) -> Result<ExitCode, Failure> {
             Command::Mcp(mcp) => host::mcp(mcp).await,
         }
     });
-    // A read of stdin that is still pending would hold a plain drop up for ever.
+    // A read of stdin or a write to stdout that is still pending would hold a plain drop up for ever.
     runtime.shutdown_background();
     done
-}
-
-/// Logs to stderr, as far as `DSH_LOG` asks for them.
-fn init_logs() -> Result<(), Failure> {
-    use std::io::IsTerminal as _;
-    use tracing_subscriber::EnvFilter;
-
-    const VARIABLE: &str = "DSH_LOG";
-    let wanted = std::env::var(VARIABLE).unwrap_or_default();
-    let wanted = if wanted.is_empty() { "warn" } else { &wanted };
-    let filter = EnvFilter::try_new(wanted).map_err(|error| {
-        Failure::user(
-            format!("{VARIABLE}={wanted} is no log filter: {error}"),
-            "write a level (error, warn, info, debug, trace), or crate=level pairs with commas",
-        )
-    })?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && !no_color())
-        .init();
-    Ok(())
 }
 
 /// Whether the user asked for no colours, as <https://no-color.org> has it.

@@ -33,5 +33,9 @@ pub(crate) const BASE: [&str; 6] =
 /// The front end of `dsh mcp`.
 pub(crate) const MCP: &str = "mcp";
 
-/// Front ends other than [`MCP`]; their rows stay idle in `dsh mcp`.
-pub(crate) const OTHER_FRONT_ENDS: [&str; 2] = ["agent-loop", "web"];
+/// The front end of `dsh run --agent-terminal-demo`.
+pub(crate) const DEMO: &str = "demo";
+
+/// All front ends, those included that this host does not provide. One runs, the rows of the
+/// others stay idle.
+pub(crate) const FRONT_ENDS: [&str; 4] = [MCP, DEMO, "agent-loop", "web"];

@@ -141,6 +141,17 @@ fn the_demonstration_runs_in_a_pipe_from_any_folder() {
 }
 
 #[test]
+fn the_demonstration_runs_beside_the_rows_of_front_ends() {
+    let folder = TempDir::new().unwrap();
+    let rows = "- name: mcp\n- name: web\n- name: agent-loop\n\
+                - name: terminal\n- name: terminal-bash\n- name: tool-terminal\n";
+    fs::write(folder.path().join("c.yml"), rows).unwrap();
+    let shown = dsh(folder.path(), &["run", "--agent-terminal-demo", "--composition", "c.yml"]);
+    let errors = String::from_utf8_lossy(&shown.stderr);
+    assert_eq!((shown.status.code(), &*errors), (Some(0), ""));
+}
+
+#[test]
 fn the_demonstration_says_which_step_went_wrong() {
     let folder = TempDir::new().unwrap();
     let rows = "- name: terminal\n\

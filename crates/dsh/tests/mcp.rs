@@ -1,130 +1,17 @@
 //! `dsh mcp` as its clients know it: a process, two pipes, a real bash behind it.
-//!
-//! Every process of a test carries a variable of its own, so that what is left over can be told
-//! from what other tests run.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
+mod support;
 
 use std::{
-    io::{BufRead as _, BufReader, Lines, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::{guarded, leaks::processes_with_env, wait_until};
+use testkit::guarded;
 
-const TAG: &str = "E2E_TEST";
-
-/// What runs in a session when its host has to end: in the foreground, in the background, out of
-/// the session, and deaf to what would end it kindly.
-const LEFTOVERS: &str = "(trap '' TERM HUP; setsid sleep 1000 & nohup sleep 1000 >/dev/null & disown; sleep 1000 &); sleep 1000";
-
-struct Server {
-    child: Child,
-    write: Option<ChildStdin>,
-    read: Lines<BufReader<ChildStdout>>,
-    tag: String,
-    home: TempDir,
-}
-
-impl Server {
-    fn start(arguments: &[&str]) -> Self {
-        let home = TempDir::new().unwrap();
-        let tag = home.path().display().to_string();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_dsh"))
-            .arg("mcp")
-            .args(arguments)
-            .current_dir(home.path())
-            .env("DSH_HOME", home.path().join("home"))
-            .env(TAG, &tag)
-            .env_remove("DSH_LOG")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let write = child.stdin.take();
-        let read = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut server = Self { child, write, read, tag, home };
-        server.request(0, "initialize", &hello());
-        server.response(0);
-        server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        server
-    }
-
-    fn send(&mut self, message: &Value) {
-        writeln!(self.write.as_mut().unwrap(), "{message}").unwrap();
-    }
-
-    fn request(&mut self, id: u64, method: &str, params: &Value) {
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-    }
-
-    /// The response, which is the next message.
-    fn response(&mut self, id: u64) -> Value {
-        let line = self.read.next().unwrap().unwrap();
-        let message: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(message["id"], id, "{message}");
-        message["result"].clone()
-    }
-
-    fn call(&mut self, id: u64, tool: &str, arguments: &Value) -> Value {
-        self.request(id, "tools/call", &json!({ "name": tool, "arguments": arguments }));
-        self.response(id)
-    }
-
-    fn open(&mut self) {
-        let opened = self.call(1, "terminal_open", &json!({ "type": "shell" }));
-        let text = "started terminal session pty-1 [type: shell]\ndsh> ";
-        assert_eq!(opened["content"][0]["text"], text);
-    }
-
-    /// Begins a send that would take long, and returns when its processes run.
-    async fn leave_something_running(&mut self) {
-        self.open();
-        let send = json!({ "sessionId": "pty-1", "text": LEFTOVERS });
-        self.request(2, "tools/call", &json!({ "name": "terminal_send", "arguments": send }));
-        let tag = self.tag.clone();
-        wait_until("four sleeps", move || sleeping(&tag) == 4).await;
-    }
-
-    /// Waits for the end of the host; nothing may be left of it.
-    async fn ended(mut self) -> Option<i32> {
-        let status = tokio::task::spawn_blocking(move || {
-            let status = self.child.wait().unwrap();
-            // What is still in the pipe is the protocol's too.
-            for line in self.read {
-                serde_json::from_str::<Value>(&line.unwrap()).unwrap();
-            }
-            (status, self.tag, self.home)
-        });
-        let (status, tag, home) = guarded("the host's end", status).await.unwrap();
-        nothing_left(&tag).await;
-        drop(home);
-        status.code()
-    }
-}
-
-fn hello() -> Value {
-    json!({
-        "protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": { "name": "test", "version": "1" },
-    })
-}
-
-fn sleeping(tag: &str) -> usize {
-    processes_with_env(TAG, tag).iter().filter(|it| it.command.starts_with("sleep")).count()
-}
-
-async fn nothing_left(tag: &str) {
-    let tag = tag.to_owned();
-    wait_until("no process is left", move || processes_with_env(TAG, &tag).is_empty()).await;
-}
-
-fn kill(signal: &str, pid: u32) {
-    let status = Command::new("bash").args(["-c", &format!("kill -{signal} {pid}")]).status();
-    assert!(status.unwrap().success());
-}
+use crate::support::{Link, Server, TAG, hello, nothing_left};
 
 #[tokio::test]
 async fn a_whole_session() {
@@ -154,24 +41,6 @@ async fn a_whole_session() {
         assert_eq!(listed["content"][0]["text"], "(no terminal sessions)");
         server.write = None;
         assert_eq!(server.ended().await, Some(0));
-    }
-}
-
-#[tokio::test]
-async fn the_end_of_the_input_leaves_nothing() {
-    let mut server = Server::start(&[]);
-    server.leave_something_running().await;
-    server.write = None;
-    assert_eq!(server.ended().await, Some(0));
-}
-
-#[tokio::test]
-async fn signals_leave_nothing() {
-    for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
-        let mut server = Server::start(&[]);
-        server.leave_something_running().await;
-        kill(signal, server.child.id());
-        assert_eq!(server.ended().await, Some(status), "SIG{signal}");
     }
 }
 
@@ -213,4 +82,51 @@ async fn a_killed_client_leaves_nothing() {
     client.kill().unwrap();
     client.wait().unwrap();
     nothing_left(&tag).await;
+}
+
+#[tokio::test]
+async fn what_is_typed_is_not_logged() {
+    const SECRET: &str = "hunter2-swordfish";
+    for (filter, logged) in
+        [("debug", false), ("trace,rmcp_macros=trace", false), ("rmcp=debug", true)]
+    {
+        let mut server = Server::connect(Link::Pipes, |command| {
+            command.env("DSH_LOG", filter).stderr(Stdio::piped());
+        });
+        let mut errors = server.child.stderr.take().unwrap();
+        let reading = std::thread::spawn(move || {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).unwrap();
+            text
+        });
+        server.begin();
+        server.open();
+        let send = json!({ "sessionId": "pty-1", "text": format!("true {SECRET}") });
+        server.call(2, "terminal_send", &send);
+        // Nor what is not understood.
+        server.request(3, SECRET, &json!({ "text": SECRET }));
+        server.response(3);
+        server.request(4, "tools/call", &json!({ "name": 1, "arguments": { "text": SECRET } }));
+        server.response(4);
+        writeln!(server.write.as_mut().unwrap(), "no JSON, {SECRET}").unwrap();
+        server.write = None;
+        assert_eq!(server.ended().await, Some(0));
+        let text = reading.join().unwrap();
+        assert!(!text.is_empty(), "{filter}");
+        assert_eq!(text.contains(SECRET), logged, "{filter}:\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn other_front_ends_stay_idle() {
+    let rows = "- name: web\n- name: terminal\n- name: '@deepseek-ai/dsh-agent-loop'\n\
+                - name: terminal-bash\n- name: tool-terminal\n- name: mcp\n";
+    let mut server = Server::connect(Link::Pipes, |command| {
+        std::fs::write(command.get_current_dir().unwrap().join("c.yml"), rows).unwrap();
+        command.args(["--composition", "c.yml"]);
+    });
+    server.begin();
+    server.open();
+    server.write = None;
+    assert_eq!(server.ended().await, Some(0));
 }

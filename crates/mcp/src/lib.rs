@@ -175,13 +175,14 @@ impl McpServer {
         protocol.cancel();
         let over = match early {
             Some(over) => over,
-            None => match tokio::time::timeout(LAST_WRITES, &mut waiting).await {
-                Ok(over) => over,
-                Err(_) => {
+            None => {
+                if let Ok(over) = tokio::time::timeout(LAST_WRITES, &mut waiting).await {
+                    over
+                } else {
                     ends.cut.cancel();
                     waiting.await
                 }
-            },
+            }
         };
         if let Err(error) = over {
             tracing::error!(%error, "the protocol's task failed");

@@ -103,16 +103,13 @@ fn request(message: Value, id: Value, begun: bool) -> Judged {
         && let ClientRequest::CustomRequest(_) = &it.request
     {
         // What has a method of MCP's and other parameters ends up here too.
-        return match parameters(&method) {
-            Some(parameters) => {
-                let text = format!("the parameters of `{method}` are {parameters}");
-                Judged::Refused(refusal(Some(id), ErrorCode::INVALID_PARAMS, &text))
-            }
-            None => {
-                let text = format!("there is no method `{}`", shown(&method));
-                Judged::Refused(refusal(Some(id), ErrorCode::METHOD_NOT_FOUND, &text))
-            }
+        let (code, text) = if let Some(parameters) = parameters(&method) {
+            let text = format!("the parameters of `{method}` are {parameters}");
+            (ErrorCode::INVALID_PARAMS, text)
+        } else {
+            (ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{}`", shown(&method)))
         };
+        return Judged::Refused(refusal(Some(id), code, &text));
     }
     Judged::Message(Box::new(message))
 }

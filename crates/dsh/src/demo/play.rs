@@ -22,9 +22,8 @@ use super::{
 
 /// Where the script is played.
 pub(crate) struct Stage {
-    pub(crate) tools: Arc<ToolRegistry>,
-    pub(crate) agents: Arc<AgentRegistry>,
-    pub(crate) workspace_root: PathBuf,
+    pub(super) tools: Arc<ToolRegistry>,
+    pub(super) agents: Arc<AgentRegistry>,
 }
 
 /// The output of a call so far.
@@ -42,11 +41,12 @@ impl Stage {
     /// # Errors
     /// The output cannot be written, or something could not be ended.
     pub(crate) async fn play<W: Write>(
-        self,
+        &self,
+        workspace_root: PathBuf,
         mut printer: Printer<W>,
         stop: &CancellationToken,
     ) -> anyhow::Result<bool> {
-        let spec = AgentSpec { id: None, workspace_root: self.workspace_root.clone() };
+        let spec = AgentSpec { id: None, workspace_root };
         let agent = self.agents.create(spec)?;
         let played = self.steps(&agent, &mut printer, stop).await;
         let ended = self.agents.dispose(&agent).await;

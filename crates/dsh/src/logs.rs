@@ -1,0 +1,78 @@
+//! Logs to stderr, as far as `DSH_LOG` asks for them.
+//!
+//! Guarantee: what is typed into a terminal is logged only on explicit demand. The protocol's
+//! library logs whole requests, and what is typed may be a secret; so nothing of it below a
+//! warning is logged unless the filter names it.
+
+use std::io::IsTerminal as _;
+
+use tracing::{Level, Metadata};
+use tracing_subscriber::{
+    EnvFilter, Layer as _,
+    filter::{FilterExt as _, filter_fn},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
+
+use crate::failure::Failure;
+
+const VARIABLE: &str = "DSH_LOG";
+
+/// The library that logs requests.
+const TALKATIVE: &str = "rmcp";
+
+/// Starts logging.
+pub(crate) fn init() -> Result<(), Failure> {
+    let wanted = std::env::var(VARIABLE).unwrap_or_default();
+    let wanted = if wanted.is_empty() { "warn" } else { &wanted };
+    let filter = EnvFilter::try_new(wanted).map_err(|error| {
+        Failure::user(
+            format!("{VARIABLE}={wanted} is no log filter: {error}"),
+            "write a level (error, warn, info, debug, trace), or crate=level pairs with commas",
+        )
+    })?;
+    let demanded = names(wanted, TALKATIVE);
+    let filter = filter.and(filter_fn(move |it| demanded || is_harmless(it)));
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && !crate::no_color())
+        .with_filter(filter);
+    tracing_subscriber::registry().with(layer).init();
+    Ok(())
+}
+
+fn is_harmless(it: &Metadata<'_>) -> bool {
+    !is_of(it.target(), TALKATIVE) || *it.level() <= Level::WARN
+}
+
+/// Whether a directive of the filter is about `library`.
+fn names(filter: &str, library: &str) -> bool {
+    filter.split(',').any(|directive| {
+        let target = directive.trim().split(['=', '[']).next().unwrap_or_default();
+        is_of(target, library)
+    })
+}
+
+fn is_of(target: &str, library: &str) -> bool {
+    target.strip_prefix(library).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demand_names_the_library() {
+        for (filter, demanded) in [
+            ("debug", false),
+            ("trace,dsh=info", false),
+            ("rmcp_macros=debug", false),
+            ("mcp=trace", false),
+            ("rmcp=debug", true),
+            ("warn, rmcp::service=trace", true),
+            ("rmcp[serve_inner]=trace", true),
+        ] {
+            assert_eq!(names(filter, TALKATIVE), demanded, "{filter}");
+        }
+    }
+}

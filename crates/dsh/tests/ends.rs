@@ -1,0 +1,176 @@
+//! However the host is told to end, it ends, with the right status and with nothing left.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
+
+mod support;
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+use testkit::guarded;
+
+use crate::support::{Link, Server, kill, nothing_left, processes};
+
+/// Ways to end a host, and its exit status.
+const ENDS: [(Option<&str>, i32); 4] =
+    [(None, 0), (Some("TERM"), 143), (Some("INT"), 130), (Some("HUP"), 129)];
+
+fn end(server: &mut Server, signal: Option<&str>) {
+    match signal {
+        Some(signal) => kill(signal, server.child.id()),
+        None => server.write = None,
+    }
+}
+
+#[tokio::test]
+async fn every_end_leaves_nothing() {
+    for (signal, status) in ENDS {
+        let mut server = Server::start(&[]);
+        server.leave_something_running().await;
+        end(&mut server, signal);
+        assert_eq!(server.ended().await, Some(status), "{signal:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_does_not_keep_the_host() {
+    for link in [Link::Pipes, Link::Sockets] {
+        for (signal, status) in ENDS {
+            let mut server = Server::connect(link, |_| {});
+            server.begin();
+            server.open();
+            let marker = server.home.path().join("shown");
+            let text = format!("seq 1 60000; touch {}", marker.display());
+            for id in 2..8 {
+                server.ask(id, "terminal_send", &json!({ "sessionId": "pty-1", "text": text }));
+            }
+            testkit::wait_until("the output", || marker.exists()).await;
+            end(&mut server, signal);
+            assert_eq!(server.ended().await, Some(status), "{link:?} {signal:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn garbage_from_a_client_that_never_reads_does_not_hide_the_end_of_its_input() {
+    let mut server = Server::connect(Link::Pipes, |_| {});
+    server.begin();
+    server.open();
+    // Far more answers than a pipe holds.
+    let mut write = server.write.take().unwrap();
+    let sending = std::thread::spawn(move || {
+        for _ in 0..20_000 {
+            write.write_all(b"{\"neither\":\"a request nor a notification\"}\n").unwrap();
+        }
+    });
+    testkit::wait_until("the garbage is taken", || sending.is_finished()).await;
+    sending.join().unwrap();
+    assert_eq!(server.ended().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_closed_output_ends_the_host() {
+    for link in [Link::Pipes, Link::Sockets] {
+        let mut server = Server::connect(link, |_| {});
+        server.begin();
+        server.leave_something_running().await;
+        server.read = None;
+        server.ask(3, "terminal_list", &json!({}));
+        assert_eq!(server.ended().await, Some(0), "{link:?}");
+
+        // The output goes while the host is already ending.
+        let mut server = Server::connect(link, |_| {});
+        server.begin();
+        server.leave_something_running().await;
+        server.read = None;
+        kill("TERM", server.child.id());
+        assert_eq!(server.ended().await, Some(143), "{link:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_at_once_and_leaves_nothing() {
+    let mut server = Server::start(&[]);
+    server.open();
+    let deaf = "(trap '' HUP TERM INT; exec sleep 300) & sleep 300";
+    server.ask(2, "terminal_send", &json!({ "sessionId": "pty-1", "text": deaf }));
+    let tag = server.tag.clone();
+    testkit::wait_until("two sleeps", move || support::sleeping(&tag) == 2).await;
+    // It finds both when it goes on. After the first alone its status would be 143.
+    for signal in ["STOP", "TERM", "HUP", "CONT"] {
+        kill(signal, server.child.id());
+    }
+    assert_eq!(server.exit().await, Some(129));
+    // It was killed before the exit, not by somebody afterwards.
+    let left: Vec<_> =
+        processes(&server.tag).into_iter().filter(|it| it.command.starts_with("sleep")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    nothing_left(&server.tag).await;
+}
+
+#[tokio::test]
+async fn a_demonstration_that_nobody_reads_ends() {
+    // A pipe that is full already.
+    let (_reader, writer) = std::io::pipe().unwrap();
+    let full = Command::new("bash")
+        .args(["-c", "dd if=/dev/zero of=/proc/self/fd/1 bs=4096 oflag=nonblock conv=notrunc 2>/dev/null; true"])
+        .stdout(writer.try_clone().unwrap())
+        .status();
+    assert!(full.unwrap().success());
+    for (signal, status) in [("TERM", 143), ("INT", 130)] {
+        let home = TempDir::new().unwrap();
+        let tag = home.path().display().to_string();
+        let mut child = demonstration(&home, writer.try_clone().unwrap().into());
+        let log = home.path().join("home/sessions");
+        testkit::wait_until("the session log", || log.exists()).await;
+        kill(signal, child.id());
+        assert_eq!(exit(&mut child).await, Some(status), "{signal}");
+        nothing_left(&tag).await;
+    }
+}
+
+fn demonstration(home: &TempDir, stdout: Stdio) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_dsh"))
+        .args(["run", "--agent-terminal-demo"])
+        .current_dir(home.path())
+        .env("DSH_HOME", home.path().join("home"))
+        .env(support::TAG, home.path())
+        .env_remove("DSH_LOG")
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .spawn()
+        .unwrap()
+}
+
+async fn exit(child: &mut Child) -> Option<i32> {
+    let mut status = None;
+    testkit::wait_until("the host's end", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    })
+    .await;
+    status.unwrap().code()
+}
+
+#[tokio::test]
+async fn a_demonstration_that_is_interrupted_leaves_nothing() {
+    for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
+        let home = TempDir::new().unwrap();
+        let tag = home.path().display().to_string();
+        let mut child = demonstration(&home, Stdio::piped());
+        let mut shown = BufReader::new(child.stdout.take().unwrap()).lines();
+        let seen = tokio::task::spawn_blocking(move || {
+            assert!(shown.any(|line| line.unwrap().starts_with("> terminal_send")));
+            shown
+        });
+        let shown = guarded("its first send", seen).await.unwrap();
+        kill(signal, child.id());
+        assert_eq!(exit(&mut child).await, Some(status), "{signal}");
+        drop(shown);
+        nothing_left(&tag).await;
+    }
+}
