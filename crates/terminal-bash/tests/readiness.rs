@@ -262,6 +262,14 @@ fn who_was_ready_behind_its_prompt_is_not_ready_before_it_is_shown() {
     // A wait for the terminal alone.
     let alone = evidence(RAW, vec![process(200, "node", &[select(&[], Some(100))])]);
     assert!(settles(&judge.judge(&alone, &at_start)));
+    // It prompted by a plain read before.
+    let mut judge_of_tclsh = Judge::new(SHELL);
+    let prompt = evidence(COOKED, vec![process(200, "tclsh", &[READ, Wait::Other("futex")])]);
+    judge_of_tclsh.judge(&prompt, &acted());
+    judge_of_tclsh.accepted();
+    let event_loop =
+        evidence(COOKED, vec![process(200, "tclsh", &[Wait::Other("futex"), select(&[], None)])]);
+    assert_eq!(judge_of_tclsh.judge(&event_loop, &at_start).verdict, not);
     // Another program has taken its place.
     let other = evidence(RAW, vec![process(200, "top", &[select(&[Descriptor::Socket], None)])]);
     assert!(settles(&judge.judge(&other, &at_start)));

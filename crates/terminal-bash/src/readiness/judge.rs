@@ -15,11 +15,14 @@
 //! What is not exact is never ready while another thread of the process runs, nor, but for an
 //! editor that opened and for a password, while a child of it in the foreground works.
 
+mod activity;
+
 use std::{collections::HashMap, time::Duration};
 
 use subprocess::{Descriptor, Evidence, Modes, ProcessFacts, Scan, ThreadFacts, Wait};
 use terminal::{Busy, Evidence as Strength, Foreground, StateKind};
 
+use self::activity::{Activity, Doing, activity, process_doing};
 use super::marks::Prompt;
 
 /// Finite waits up to this long are taken for the pulse of a program, not for patience.
@@ -119,8 +122,7 @@ pub struct Waiter {
 pub struct Judge {
     shell: i32,
     known: HashMap<i32, Known>,
-    /// The process that the last verdict speaks of, if it waits behind some text and by other means
-    /// than its main thread's `read`.
+    /// The process that the last verdict speaks of, if it waits behind some text.
     behind_text: Option<i32>,
 }
 
@@ -190,24 +192,22 @@ impl Judge {
             return judgement;
         };
         let look = Look { evidence, context, modes };
-        let mut best: Option<(Verdict, &ProcessFacts, &ThreadFacts)> = None;
+        let mut best: Option<(Verdict, &ProcessFacts)> = None;
         for process in &evidence.processes {
             for thread in &process.threads {
                 let Some(verdict) = self.judge_waiter(&look, process, thread) else { continue };
                 let better = match &best {
                     None => true,
-                    Some((kept, ..)) => rank(&verdict) > rank(kept),
+                    Some((kept, _)) => rank(&verdict) > rank(kept),
                 };
                 if better {
-                    best = Some((verdict, process, thread));
+                    best = Some((verdict, process));
                 }
             }
         }
-        if let Some((verdict, process, thread)) = best {
+        if let Some((verdict, process)) = best {
             self.known(process).waited = true;
-            let by_read = matches!(thread.wait, Wait::TerminalRead { .. });
-            let plain = by_read && is_main(process, thread);
-            self.behind_text = (context.screen.text_before_cursor && !plain).then_some(process.pid);
+            self.behind_text = context.screen.text_before_cursor.then_some(process.pid);
             judgement.foreground = Some(foreground(process));
             // Nobody is busy who waits for the terminal, whatever the others do.
             if !matches!(verdict, Verdict::Not { .. }) {
@@ -446,86 +446,4 @@ fn cpu(evidence: &Evidence) -> Option<u64> {
 
 fn foreground(process: &ProcessFacts) -> Foreground {
     Foreground { pid: process.pid, command: process.command.clone() }
-}
-
-/// What the foreground does while nobody in it waits for the terminal.
-struct Activity {
-    busy: Option<Busy>,
-    visibly_busy: bool,
-    foreground: Option<Foreground>,
-    running: bool,
-    opaque: Option<Waiter>,
-}
-
-/// What one process does, from the most to the least telling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Doing {
-    Unknown,
-    /// Waits for what others write.
-    Pipe,
-    /// Waits for a child.
-    Child,
-    Stopped,
-    Opaque,
-    Network,
-    Sleeping,
-    Running,
-}
-
-fn activity(processes: &[ProcessFacts]) -> Activity {
-    let doing: Vec<(Doing, &ProcessFacts)> =
-        processes.iter().map(|process| (process_doing(process), process)).collect();
-    // A process that waits for another one says what the other one says. Of several that do
-    // different things, the one that is seen to work decides.
-    let leading = doing.iter().max_by_key(|(doing, process)| (*doing, process.pid));
-    let opaque = doing
-        .iter()
-        .find(|(doing, _)| *doing == Doing::Opaque)
-        .map(|(_, process)| Waiter { pid: process.pid, tid: process.pid });
-    let (busy, visibly_busy) = match leading.map(|(doing, _)| *doing) {
-        None | Some(Doing::Unknown) => (None, false),
-        Some(Doing::Pipe) => (Some(Busy::Pipe), true),
-        Some(Doing::Child) => (Some(Busy::WaitingChild), true),
-        Some(Doing::Stopped) => (Some(Busy::Stopped), false),
-        Some(Doing::Opaque) => (Some(Busy::Opaque), false),
-        Some(Doing::Network) => (Some(Busy::Network), false),
-        Some(Doing::Sleeping) => (Some(Busy::Sleeping), true),
-        Some(Doing::Running) => (Some(Busy::Running), true),
-    };
-    Activity {
-        busy,
-        visibly_busy,
-        foreground: leading.map(|(_, process)| foreground(process)),
-        running: doing.iter().any(|(doing, _)| *doing == Doing::Running),
-        opaque,
-    }
-}
-
-fn process_doing(process: &ProcessFacts) -> Doing {
-    process.threads.iter().map(|thread| thread_doing(&thread.wait)).max().unwrap_or(Doing::Unknown)
-}
-
-fn thread_doing(wait: &Wait) -> Doing {
-    match wait {
-        Wait::Running | Wait::Uninterruptible | Wait::Writing(_) => Doing::Running,
-        Wait::Sleeping => Doing::Sleeping,
-        Wait::Child => Doing::Child,
-        Wait::Stopped => Doing::Stopped,
-        Wait::Opaque => Doing::Opaque,
-        Wait::OtherInput { on, timeout_ms } => {
-            let has = |it: &Descriptor| on.contains(it);
-            if has(&Descriptor::Socket) {
-                Doing::Network
-            } else if has(&Descriptor::Pipe) {
-                Doing::Pipe
-            } else if timeout_ms.is_some() || has(&Descriptor::TimerFd) {
-                Doing::Sleeping
-            } else {
-                Doing::Unknown
-            }
-        }
-        Wait::TerminalRead { .. } | Wait::Multiplexed { .. } | Wait::Zombie | Wait::Other(_) => {
-            Doing::Unknown
-        }
-    }
 }
