@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::Path, process::Command};
 
 const DSH: &str = env!("CARGO_BIN_EXE_dsh");
 
-/// Runs a client script of `tests/sdk` against the binary, with a home of its own.
+/// Runs a client script of `tests/sdk` against the binary, with a home and a folder of its own.
 fn drive(interpreter: OsString, script: &str, flags: &[&str]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk").join(script);
     let home = tempfile::tempdir().unwrap();
@@ -13,6 +13,7 @@ fn drive(interpreter: OsString, script: &str, flags: &[&str]) {
         .arg(script)
         .arg(DSH)
         .args(flags)
+        .current_dir(home.path())
         .env("DSH_HOME", home.path())
         .output()
         .unwrap();
