@@ -136,9 +136,8 @@ impl Config {
                 "must not be greater than scrollbackMaxBytes ({}), got {}",
                 self.scrollback_max_bytes, self.max_read_bytes
             );
-            problems.push(
-                ConfigError::new("maxReadBytes", message).and_about("scrollbackMaxBytes"),
-            );
+            problems
+                .push(ConfigError::new("maxReadBytes", message).and_about("scrollbackMaxBytes"));
         }
         problems
     }

@@ -119,9 +119,9 @@ impl Task {
         let in_shell = self.marks.prompt().is_some() && modes.is_some_and(|it| !it.canonical);
         let before = self.before();
         let Some(live) = &mut self.live else { return false };
-        let Some(line) = live.lines.pop_front() else { return false };
+        let Some(next) = live.lines.pop_front() else { return false };
         if modes.is_some_and(|it| it.canonical)
-            && let Some((bytes, limit)) = input::too_long(&line)
+            && let Some((bytes, limit)) = input::too_long(&next)
         {
             let typed = live.typed as u64;
             let settler = live.settler.take();
@@ -131,14 +131,14 @@ impl Task {
             }
             return true;
         }
-        live.typed += line.len();
+        live.typed += next.len();
         live.echo = live.echo.and(Echo::of(modes));
-        let unfinished = input::is_unfinished(line.as_bytes());
+        let unfinished = input::is_unfinished(next.as_bytes());
         live.exchange.typed(now, InputFacts { unfinished });
         let must_act = !unfinished && !before.alternate && modes.is_some_and(|it| !it.canonical);
         live.before = Before { must_act, ..before };
-        let bytes = if in_shell { input::for_line_editor(&line) } else { line.clone() };
-        live.line = line;
+        let bytes = if in_shell { input::for_line_editor(&next) } else { next.clone() };
+        live.line = next;
         self.process.write(bytes.as_bytes());
         true
     }
