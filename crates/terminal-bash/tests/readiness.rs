@@ -214,6 +214,24 @@ fn a_child_that_works_belies_a_wait_for_more_than_the_terminal() {
 }
 
 #[test]
+fn a_known_prompt_is_one_whatever_a_child_does() {
+    let node = || process(200, "node", &[select(&[Descriptor::Socket], None)]);
+    let prompt = evidence(RAW, vec![node()]);
+    let sleeps = evidence(RAW, vec![node(), child_of(200, 201, "sleep", Wait::Sleeping)]);
+    let settles = |it: &Judgement| matches!(it.verdict, Verdict::Settling { .. });
+    let mut judge = Judge::new(SHELL);
+    judge.judge(&prompt, &acted());
+    judge.accepted();
+    judge.typed();
+    let echoed = Context { screen: ScreenFacts { acted_upon: false, ..acted().screen }, ..acted() };
+    assert!(!settles(&judge.judge(&sleeps, &echoed)), "not acted upon");
+    let spinner =
+        Context { screen: ScreenFacts { line_end: ['.', '.'], ..acted().screen }, ..acted() };
+    assert!(!settles(&judge.judge(&sleeps, &spinner)));
+    assert!(settles(&judge.judge(&sleeps, &acted())));
+}
+
+#[test]
 fn a_password_is_asked_for_by_who_waits_without_end_and_does_nothing_else() {
     let at_once = ready(StateKind::Password, Strength::EditorMode);
     for (waits, expected) in [
@@ -256,6 +274,12 @@ fn who_was_ready_behind_its_prompt_is_not_ready_before_it_is_shown() {
     judge.accepted();
     assert_eq!(judge.judge(&waits(Some(5_000)), &at_start).verdict, not);
     assert!(settles(&judge.judge(&waits(None), &acted())), "its prompt is back");
+    assert!(settles(&judge.judge(&waits(None), &at_start)), "others may have written after it");
+    judge.typed();
+    let elsewhere =
+        Context { screen: ScreenFacts { line_end: ['.', '.'], ..acted().screen }, ..acted() };
+    assert!(settles(&judge.judge(&waits(None), &elsewhere)));
+    assert_eq!(judge.judge(&waits(None), &at_start).verdict, not, "another text is no prompt");
     let full_screen =
         Context { screen: ScreenFacts { alternate: true, ..at_start.screen }, ..at_start };
     assert!(settles(&judge.judge(&waits(None), &full_screen)));

@@ -220,6 +220,9 @@ impl Exchange {
         context: &Context,
         judge: &mut Judge,
     ) -> Step {
+        if self.last.is_none() {
+            judge.typed();
+        }
         let judgement = judge.judge(evidence, context);
         self.measure_cpu(now, &judgement);
         let taken = evidence.unwritten < self.unwritten;

@@ -8,12 +8,13 @@
 //! | editor mode | otherwise, with bracketed paste switched on since the write and nothing of ours echoed after it | ready at once |
 //! | no echo | otherwise, without end and in canonical mode with echo off | ready at once, `password` |
 //! | left its editor | otherwise, by a process that uses bracketed paste and has it off now | not ready |
-//! | left its prompt | otherwise, at a line's start, by a process that was ready behind some text before | not ready |
+//! | left its prompt | otherwise, at a line's start, by a process that was ready behind some text before and has not shown the like since the write | not ready |
 //! | settled | otherwise | ready if nothing runs, prints or changes for a while |
 //! | unseen read | nowhere that can be seen, but somebody is blocked in `read`, and nothing that can be seen runs | ready if it stays so |
 //!
 //! What is not exact is never ready while another thread of the process runs, nor, but for an
-//! editor that opened and for a password, while a child of it in the foreground works.
+//! editor that opened, a password, and a prompt that is known, while a child of it in the foreground
+//! works.
 
 mod activity;
 
@@ -56,6 +57,8 @@ pub struct ScreenFacts {
     pub editor_opened: bool,
     /// There is text before the cursor.
     pub text_before_cursor: bool,
+    /// How that line ends, blanks left out and every digit taken for the same.
+    pub line_end: [char; 2],
     /// The program has shown that it acted upon the input: a new line, or a change of modes or
     /// of the screen since the write.
     pub acted_upon: bool,
@@ -122,8 +125,8 @@ pub struct Waiter {
 pub struct Judge {
     shell: i32,
     known: HashMap<i32, Known>,
-    /// The process that the last verdict speaks of, if it waits behind some text.
-    behind_text: Option<i32>,
+    /// The process that the last verdict speaks of, if it waits behind some text, and how that ends.
+    behind_text: Option<(i32, [char; 2])>,
 }
 
 /// What is remembered of a process. Another program under the same number is another one.
@@ -134,8 +137,10 @@ struct Known {
     waited: bool,
     /// It uses bracketed paste.
     edits: bool,
-    /// It was ready behind some text.
-    prompts: bool,
+    /// It was ready behind some text that ended like this.
+    prompt: Option<[char; 2]>,
+    /// It was seen behind such text again since the last line was typed.
+    is_back: bool,
 }
 
 /// What besides the evidence a look is judged by.
@@ -157,8 +162,16 @@ impl Judge {
 
     /// The last verdict was relied upon.
     pub fn accepted(&mut self) {
-        if let Some(known) = self.behind_text.take().and_then(|pid| self.known.get_mut(&pid)) {
-            known.prompts = true;
+        let Some((pid, line_end)) = self.behind_text.take() else { return };
+        if let Some(known) = self.known.get_mut(&pid) {
+            known.prompt = Some(line_end);
+        }
+    }
+
+    /// A line was typed: no prompt that was shown before answers it.
+    pub fn typed(&mut self) {
+        for known in self.known.values_mut() {
+            known.is_back = false;
         }
     }
 
@@ -207,7 +220,8 @@ impl Judge {
         }
         if let Some((verdict, process)) = best {
             self.known(process).waited = true;
-            self.behind_text = context.screen.text_before_cursor.then_some(process.pid);
+            let screen = &context.screen;
+            self.behind_text = screen.text_before_cursor.then_some((process.pid, screen.line_end));
             judgement.foreground = Some(foreground(process));
             // Nobody is busy who waits for the terminal, whatever the others do.
             if !matches!(verdict, Verdict::Not { .. }) {
@@ -243,7 +257,9 @@ impl Judge {
         let screen = &look.context.screen;
         let known = self.known(process);
         known.edits |= screen.bracketed_paste;
-        let Known { waited, edits, prompts, .. } = *known;
+        known.is_back |=
+            screen.text_before_cursor && screen.acted_upon && known.prompt == Some(screen.line_end);
+        let Known { waited, edits, prompt, is_back, .. } = *known;
         let kind = self.kind(look, process);
         let at_prompt = matches!(kind, StateKind::Prompt | StateKind::Continuation);
         let waiter = Waiter { pid: process.pid, tid: thread.tid };
@@ -299,10 +315,11 @@ impl Judge {
         let elsewhere = !main || !others.is_empty();
         let left = !screen.alternate
             && elsewhere
-            && ((edits && !screen.bracketed_paste) || (prompts && !screen.text_before_cursor));
+            && ((edits && !screen.bracketed_paste)
+                || (prompt.is_some() && !is_back && !screen.text_before_cursor));
         let waits_for_child =
             !main && process.threads.iter().filter(beside).any(|it| it.wait == Wait::Child);
-        if left || children_work || waits_for_child || !screen.acted_upon {
+        if left || (children_work && !is_back) || waits_for_child || !screen.acted_upon {
             return not(false);
         }
         let window = match (timeout_ms, screen.text_before_cursor) {

@@ -26,6 +26,7 @@ impl Task {
                     && switched
                     && !input::is_echoed(&live.line, &self.screen.cursor_line()),
                 text_before_cursor: self.screen.cursor_column() > 0,
+                line_end: line_end(&self.screen.cursor_line()),
                 acted_upon: !before.must_act
                     || switched
                     || self.answered()
@@ -54,4 +55,16 @@ impl Task {
         }
         !typed.starts_with(shown_text)
     }
+}
+
+/// The last two characters of a line, blanks left out. Digits count for each other: prompts number
+/// their lines.
+fn line_end(line: &str) -> [char; 2] {
+    let mut backwards = line.trim_end().chars().rev();
+    let mut next = || match backwards.next() {
+        Some(digit) if digit.is_ascii_digit() => '0',
+        other => other.unwrap_or_default(),
+    };
+    let last = next();
+    [next(), last]
 }
