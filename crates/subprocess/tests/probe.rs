@@ -231,6 +231,42 @@ async fn a_helper_thread_reads() {
     session.close().await;
 }
 
+/// Descriptors and memory of such a process are reached through its threads only.
+#[tokio::test]
+async fn a_thread_outlives_the_main_one() {
+    let script = "import ctypes, select, threading\n\
+        threading.Thread(target=lambda: select.select([0], [], []), daemon=True).start()\n\
+        ctypes.CDLL(None).pthread_exit(None)";
+    let mut session = Session::start(python(script)).await;
+    let select = Wait::Multiplexed {
+        call: Multiplexer::Select,
+        fd: 0,
+        others: Vec::new(),
+        timeout_ms: None,
+    };
+    session
+        .until_evidence(Depth::Full, "the main thread is gone and the other waits", |it| {
+            waits(it, "python", &Wait::Zombie) && waits(it, "python", &select)
+        })
+        .await;
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_read_that_ends_by_itself() {
+    let script = "import os, termios, time, tty\n\
+        tty.setcbreak(0); modes = termios.tcgetattr(0)\n\
+        modes[6][termios.VMIN] = 0; modes[6][termios.VTIME] = 2\n\
+        termios.tcsetattr(0, termios.TCSANOW, modes); time.sleep(1000)";
+    let mut session = Session::start(python(script)).await;
+    session
+        .until_evidence(Depth::Full, "the mode is set", |it| {
+            it.modes.is_some_and(|modes| modes.read_timeout_ms == Some(200))
+        })
+        .await;
+    session.close().await;
+}
+
 #[tokio::test]
 async fn a_full_terminal_stops_the_writer() {
     let mut session = Session::start(sh("stty -opost; exec head -c 10000000 /dev/zero")).await;
