@@ -29,8 +29,9 @@ program is ready for its next input. Returns everything shown since then: the ec
 the output, the prompt that follows. Lines in brackets below it say how the exchange ended.\n\
 [wait: stdin_read] the shell is back at its prompt or a program waits for input; \
 [wait: inferred_idle] the output went quiet, but a program may still be at work; \
-[wait: timeout] the longest wait passed and the program still runs: look again with \
-terminal_read, or stop it with terminal_signal; [wait: session_exit] the shell itself ended.\n\
+[wait: timeout] the longest wait passed and the program still runs: wait on with an \
+empty text and submit false, which types nothing, or stop it with terminal_signal; \
+[wait: session_exit] the shell itself ended.\n\
 [session: running] or [session: exited ...] tells of the shell, not of a command in it. \
 [output truncated] the oldest part is missing: terminal_read can page back to it.";
 
@@ -45,7 +46,8 @@ const BACKGROUND_DESCRIPTION: &str = "\nWith run_in_background it returns a job 
 struct Args {
     /// Id that `terminal_open` returned.
     session_id: String,
-    /// What to type. Several lines are typed one after the other, and the wait is for the last.
+    /// What to type. Several lines are typed one after the other, each when somebody waits for it,
+    /// and the wait is for the last. Control characters are sent as they are: `\u0003` is Ctrl-C.
     text: String,
     /// Press Enter after the text (default true). False types the text alone: control characters,
     /// single keys, part of a line.
