@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// One bare shell.
 pub(crate) struct Bare {
@@ -73,8 +74,11 @@ impl Bare {
     /// Hangs up and waits for the end.
     pub(crate) fn close(self) -> anyhow::Result<Duration> {
         let Self { master, mut child, reader, writer, .. } = self;
+        let pid = child.process_id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        let pid = pid.context("the bare shell has no process id")?;
         let start = Instant::now();
-        child.kill()?;
+        // Not by the library, which sleeps after its signal.
+        kill_process(pid, Signal::HUP)?;
         child.wait()?;
         let taken = start.elapsed();
         drop((reader, writer, master));
