@@ -477,9 +477,11 @@ impl Task {
         }
     }
 
-    /// Changes with whatever can be seen.
-    fn shown(&self) -> (u64, u64, (usize, usize)) {
-        (self.screen.printed(), self.screen.line_feeds(), self.screen.cursor_position())
+    /// Changes with whatever can be seen, and with the modes that tell of a program's state.
+    fn shown(&self) -> impl PartialEq + use<> {
+        let screen = &self.screen;
+        let text = (screen.printed(), screen.line_feeds(), screen.cursor_position());
+        (text, self.editor_switches, screen.alternate())
     }
 
     fn now(&self) -> Moment {
