@@ -340,19 +340,18 @@ impl Task {
         if let Some(live) = &mut self.live {
             live.interrupt = Some(Interrupt::new(&evidence));
         }
-        self.interrupt();
+        self.interrupt(false);
     }
 
     /// Interrupts again whoever came to the foreground by a start that was under way at the
     /// cancellation: between `fork` and `exec` the signal meets the shell's own code, which lets it go.
     fn chase(&mut self, evidence: &Evidence) {
-        // The shell comes to the foreground when all is over.
-        let over = evidence.foreground == Some(self.process.pid());
         let Some(interrupt) = self.live.as_mut().and_then(|live| live.interrupt.as_mut()) else {
             return;
         };
-        if !over && interrupt.missed(evidence) {
-            self.interrupt();
+        if interrupt.missed(evidence) {
+            // Never the shell: it comes to the foreground when all is over.
+            self.interrupt(true);
         }
     }
 
@@ -365,14 +364,14 @@ impl Task {
         }
     }
 
-    fn interrupt(&mut self) {
+    fn interrupt(&mut self, spare_shell: bool) {
         let now = self.now();
         if let Some(live) = &mut self.live {
             live.exchange.stirred(now);
         }
-        match self.process.signal_foreground(Signal::Interrupt.name(), false) {
+        match self.process.signal_foreground(Signal::Interrupt.name(), spare_shell) {
             // Nobody is in front: then nobody has to be interrupted.
-            Ok(_) | Err(SignalError::NoForegroundGroup) => {}
+            Ok(_) | Err(SignalError::NoForegroundGroup | SignalError::Leader) => {}
             Err(error) => tracing::warn!("cancelling a send: {error}"),
         }
     }

@@ -27,6 +27,11 @@ impl Interrupt {
         if evidence.scan == Scan::Fast || command.is_none() || self.sent >= MOST {
             return false;
         }
+        if self.group == evidence.foreground && self.command.is_none() {
+            // It was met; what it runs could not be seen then.
+            self.command = command;
+            return false;
+        }
         let missed = (self.group, &self.command) != (evidence.foreground, &command);
         if missed {
             *self = Self { group: evidence.foreground, command, sent: self.sent + 1 };
