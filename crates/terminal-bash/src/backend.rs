@@ -9,7 +9,7 @@ use terminal::{OpenRequest, TerminalBackend, TerminalError, TerminalSession};
 
 use crate::{
     config::Config,
-    dialect::Nonce,
+    dialect::{self, Nonce},
     environment::{SessionVariables, environment},
     session,
 };
@@ -59,8 +59,10 @@ impl TerminalBackend for BashBackend {
                 session_id: request.session_id.as_str(),
             },
         );
-        // Empty, not unset: the shell's own would be shown until the hooks are there.
-        env.push(("PS1".to_owned(), String::new()));
+        if dialect::is_bash(&config.shell_path) {
+            // Empty, not unset: the shell's own would be shown until the hooks are there.
+            env.push(("PS1".to_owned(), String::new()));
+        }
         let spec = TerminalSpec {
             program: config.shell_path.clone(),
             args: config.shell_args.clone(),

@@ -4,7 +4,7 @@
 //! the shell writes it, and with nothing else: a command's output cannot forge them without the
 //! nonce, and redirecting the shell's output does not write them into a file.
 
-use std::fmt;
+use std::{fmt, path::Path};
 
 /// Proof that a mark is this session's own.
 #[derive(Clone, PartialEq, Eq)]
@@ -68,18 +68,24 @@ pub enum Mark {
 /// - The status is expanded by the prompt itself, where bash has restored `$?`: whatever else runs
 ///   before the prompt cannot change it.
 /// - Nothing of it is exported, so no program inherits the nonce. It forgets itself in the history.
-/// - Tracing (`set -x`) of the hook goes nowhere, and it assigns only: `set -eu` cannot end the
-///   shell in it.
+/// - Tracing (`set -x`) of the hook goes nowhere, and neither `set -eu` nor a prompt that was made
+///   read-only can end the shell in it.
+/// - A history file that a start-up file has named is let go.
 pub fn bash_install(nonce: &Nonce) -> String {
     let mark = |body: &str| format!("\\e]133;{body};dsh={}\\a", nonce.0);
     let prompt = |text: &str, body: &str| format!("{text}\\[{}\\]", mark(body));
     let (ps0, ps1, ps2) = (mark("C"), prompt(PROMPT, "B;$?;\\!"), prompt("> ", "B;k=s"));
     format!(
-        " {{ __dsh_prompt() {{ PS0='{ps0}' PS1='{ps1}' PS2='{ps2}'; }}; \
+        " {{ __dsh_prompt() {{ local -; set +e; PS0='{ps0}' PS1='{ps1}' PS2='{ps2}'; }}; \
          export -n PROMPT_COMMAND PS0 PS1 PS2; set +o histexpand; \
          PROMPT_COMMAND=\"${{PROMPT_COMMAND:+$PROMPT_COMMAND; }}{{ __dsh_prompt; }} 2>&-\"; \
-         history -c; }} 2>/dev/null"
+         HISTFILE=; history -c; }} 2>/dev/null"
     )
+}
+
+/// Whether the shell at this path takes [`bash_install`].
+pub fn is_bash(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().contains("bash"))
 }
 
 /// What the model sees of the prompt.

@@ -8,6 +8,7 @@ mod interrupt;
 mod send;
 
 use std::{
+    collections::VecDeque,
     ops::ControlFlow,
     sync::Arc,
     time::{Duration, Instant},
@@ -51,6 +52,8 @@ pub(crate) struct Task {
     editor_switches: u64,
     /// The last foreground group that was not the shell's own.
     in_front: Option<i32>,
+    /// Lines of earlier sends that nobody has waited for yet.
+    left: VecDeque<String>,
     /// Output that is kept from the text, while the hooks are installed.
     hidden: Option<Vec<u8>>,
     output: Vec<u8>,
@@ -82,6 +85,7 @@ impl Task {
             output_ended: false,
             editor_switches: 0,
             in_front: None,
+            left: VecDeque::new(),
             hidden: None,
             output: Vec::new(),
             events: Vec::new(),
@@ -127,8 +131,10 @@ impl Task {
                 let (shell, bound) = (self.config.shell_path.display(), self.config.timeout_ms);
                 return failed(format!("`{shell}` showed no prompt within {bound} ms"));
             }
-            WaitReason::StdinRead => self.install_hooks(&cancel).await?,
-            WaitReason::InferredIdle => {}
+            WaitReason::StdinRead if dialect::is_bash(&self.config.shell_path) => {
+                self.install_hooks(&cancel).await?;
+            }
+            WaitReason::StdinRead | WaitReason::InferredIdle => {}
         }
         let shown = self.screen.since(&self.delivered, self.max_read()).text;
         self.delivered = self.screen.end();
@@ -358,6 +364,7 @@ impl Task {
     /// Forgets all input that no program has read, as the terminal does on an interrupt key.
     fn forget_input(&mut self) {
         let discarded = usize::try_from(self.process.flush_input()).unwrap_or(usize::MAX);
+        self.left.clear();
         if let Some(live) = &mut self.live {
             live.lines.clear();
             live.discarded = live.discarded.saturating_add(discarded);
@@ -449,6 +456,10 @@ impl Task {
                     if let Some(mark) = self.nonce.read_mark(&payload) {
                         self.marks.mark(mark, now);
                         marked = true;
+                        // bash gives its prompt back with a status of its own when a job stops.
+                        if self.in_front.is_some_and(|group| self.process.is_stopped(group)) {
+                            self.marks.stopped();
+                        }
                     }
                 }
                 ScreenEvent::BracketedPaste { on, .. } => {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use subprocess::{Depth, Evidence, Scan};
-use terminal::{Evidence as Strength, StateKind, WaitReason};
+use terminal::{Busy, Evidence as Strength, StateKind, WaitReason};
 
 use super::{
     judge::{Context, Judge, Judgement, Verdict, Waiter},
@@ -151,12 +151,12 @@ impl Exchange {
             Self { started: self.started, cpu: self.cpu, ..Self::begin(now, self.limits, input) };
     }
 
-    /// Nobody can be seen to wait, nor to work, and it has been quiet for a moment: the next line
-    /// may as well be typed now.
+    /// Whoever it is for can't be seen (on another machine, of another user), and it has been quiet
+    /// for a moment: the next line may as well be typed now.
     pub fn may_type_ahead(&self, now: Moment) -> bool {
         let unseen = self.last.as_ref().is_some_and(|last| {
-            let verdict = &last.judgement.verdict;
-            last.all && !last.judgement.visibly_busy && matches!(verdict, Verdict::Not { .. })
+            let relay = last.judgement.verdict == Verdict::Not { relay: true };
+            last.all && (relay || last.judgement.busy == Some(Busy::Opaque))
         });
         unseen && now.saturating_sub(self.last_event) >= TYPE_AHEAD
     }

@@ -1,6 +1,6 @@
 //! What the shell's own marks tell: whether it is at a prompt, and what became of a command.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use crate::dialect::Mark;
 
@@ -23,6 +23,9 @@ pub struct ShellMarks {
     /// Commands start, and no prompt is marked between them.
     prompts_lost: bool,
 }
+
+/// The statuses bash gives to a job that was stopped: 128 and SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU.
+const STOPPED: RangeInclusive<i32> = 147..=150;
 
 /// The status bash gives to a line that it could not parse.
 const SYNTAX_ERROR: i32 = 2;
@@ -77,6 +80,20 @@ impl ShellMarks {
                 self.history = history;
             }
         }
+    }
+
+    /// The prompt came back because the command was stopped: it has not ended. What the shell gives
+    /// as its status then is the signal's.
+    pub fn stopped(&mut self) {
+        if self.prompted.is_some_and(|(status, _)| status.is_some_and(|it| STOPPED.contains(&it))) {
+            self.prompted = None;
+            self.started = None;
+        }
+    }
+
+    /// A command runs, as far as the marks tell.
+    pub fn is_running(&self) -> bool {
+        self.started.is_some() && self.prompted.is_none()
     }
 
     /// The line editor gave the terminal back, so a line was taken.

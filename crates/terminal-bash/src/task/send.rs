@@ -99,7 +99,8 @@ impl Task {
         {
             return settler.refuse(TerminalError::LineTooLong { bytes, limit });
         }
-        let mut lines = input::lines(&request.text, request.submit);
+        let mut lines = std::mem::take(&mut self.left);
+        lines.extend(input::lines(&request.text, request.submit));
         if self.screen.alternate() {
             // A full-screen program takes keys, not lines.
             lines = VecDeque::from([lines.into_iter().collect()]);
@@ -143,14 +144,6 @@ impl Task {
         true
     }
 
-    /// Types all that is left, whether somebody waits for it or not: it will be read later.
-    fn type_ahead(&mut self) {
-        let Some(live) = &mut self.live else { return };
-        let rest: String = live.lines.drain(..).collect();
-        live.typed += rest.len();
-        self.process.write(rest.as_bytes());
-    }
-
     fn before(&self) -> Before {
         Before {
             at: self.screen.end(),
@@ -189,20 +182,20 @@ impl Task {
         });
     }
 
-    /// What a settlement means while lines are left: the next one is typed if somebody waits, and
-    /// all of them when the send ends without that.
+    /// What a settlement means while lines are left: the next one is typed if somebody waits. Else
+    /// they are kept for the next send, which begins with them: typed blindly, a secret among them
+    /// would be shown.
     pub(super) fn goes_on(&mut self, settled: &Settlement) -> bool {
-        if self.live.as_ref().is_none_or(|live| live.lines.is_empty()) {
+        let Some(live) = &mut self.live else { return false };
+        if live.lines.is_empty() {
             return false;
         }
-        match settled.reason {
-            WaitReason::StdinRead | WaitReason::InferredIdle => self.type_line(),
-            WaitReason::Timeout => {
-                self.type_ahead();
-                false
-            }
-            WaitReason::SessionExit => false,
+        if settled.reason == WaitReason::StdinRead {
+            self.marks.finished(settled.kind == StateKind::Prompt);
+            return self.type_line();
         }
+        self.left = std::mem::take(&mut live.lines);
+        false
     }
 
     pub(super) fn settle(&mut self, settled: &Settlement) {
@@ -263,7 +256,10 @@ impl Task {
         let shell_waits = settled.reason == WaitReason::StdinRead
             && foreground
                 .is_some_and(|it| it.pid == self.process.pid() && it.command == self.shell_name());
-        let finished = if shell_waits && settled.kind == StateKind::LineEditor {
+        let finished = if settled.reason == WaitReason::SessionExit && self.marks.is_running() {
+            // Of the command with which the shell ended, the shell's own end tells.
+            None
+        } else if shell_waits && settled.kind == StateKind::LineEditor {
             let typed = live.text.chars().any(|it| !it.is_control() && !it.is_whitespace());
             let command = live.before.shell_edits && typed && !live.text.contains('\u{3}');
             self.marks.untold(self.now()).or_else(|| {
@@ -274,9 +270,7 @@ impl Task {
             let finished = self.marks.finished(at_prompt);
             finished.filter(|it| !(it.unsure && is_blank_or_comment(&live.text)))
         }?;
-        // bash gives its prompt back with a status of its own when a job stops.
-        let stopped = self.in_front.is_some_and(|group| self.process.is_stopped(group));
-        (!stopped).then(|| LastCommand {
+        Some(LastCommand {
             exit_code: finished.status,
             duration_ms: u64::try_from(finished.duration.as_millis()).unwrap_or(u64::MAX),
             cwd: self.process.cwd(),

@@ -318,8 +318,85 @@ fn a_stopped_job_gives_the_prompt_back() {
         assert_waits(&shell.send("cat").await, StateKind::Line);
         let stopped = shell.type_only("\u{1a}").await;
         assert_prompt(&stopped, None);
+        assert_prompt(&shell.send("false").await, Some(1));
         assert_waits(&shell.send("fg").await, StateKind::Line);
         assert_prompt(&shell.type_only("\u{4}").await, Some(0));
+    });
+}
+
+/// The same when it is stopped between two sends.
+#[test]
+fn a_job_that_was_stopped_has_not_ended() {
+    shell(async |shell| {
+        assert_waits(&shell.send("cat").await, StateKind::Line);
+        shell.signal(terminal::Signal::Stop).await.unwrap();
+        assert_prompt(&shell.send("").await, None);
+        assert_prompt(&shell.send("(exit 3)\n(exit 4)").await, Some(4));
+        let again = shell.send("fg").await;
+        assert_waits(&again, StateKind::Line);
+        assert_eq!(again.last_command, None);
+        assert_prompt(&shell.type_only("\u{4}").await, Some(0));
+    });
+}
+
+/// An interrupt at the prompt is no command, whatever ran before it.
+#[test]
+fn an_interrupt_at_the_prompt_has_no_status() {
+    shell(async |shell| {
+        assert_prompt(&shell.type_only("(exit 3)\n\u{3}").await, Some(3));
+        assert_prompt(&shell.type_only("(exit 4)\nabc\u{3}").await, Some(4));
+    });
+}
+
+#[test]
+fn the_command_with_which_the_shell_ends_has_no_status_of_its_own() {
+    for text in ["set -e\nfalse\necho no", "echo a\nexit 7"] {
+        shell(async |shell| {
+            let ended = shell.send(text).await;
+            assert_eq!(ended.wait_reason, WaitReason::SessionExit);
+            assert_eq!(ended.last_command, None, "{ended:#?}");
+        });
+    }
+}
+
+/// Lines for which nobody waited before the time was over are kept, not typed blindly: a secret
+/// among them would be shown.
+#[test]
+fn lines_that_nobody_waited_for_come_first_in_the_next_send() {
+    bench("{ timeoutMs: 700 }", async |bench| {
+        let shell = bench.open().await;
+        let text = "sleep 1\nread -s secret\nhunter2\necho ${#secret}";
+        let waiting = shell.send(text).await;
+        assert_eq!(waiting.wait_reason, WaitReason::Timeout);
+        let mut rest = shell.type_only("").await;
+        while rest.wait_reason == WaitReason::Timeout {
+            rest = shell.type_only("").await;
+        }
+        assert_prompt(&rest, Some(0));
+        assert!(rest.viewport.ends_with("\n7\ndsh> "), "{rest:?}");
+        assert!(!shell.read(0, 500).await.text.contains("hunter2"));
+        assert!(!rest.echoed);
+    });
+}
+
+#[test]
+fn a_prompt_made_read_only_does_not_end_a_strict_shell() {
+    shell(async |shell| {
+        shell.send("readonly PS1").await;
+        assert_prompt(&shell.send("set -eu").await, Some(0));
+        assert_prompt(&shell.send("true").await, Some(0));
+    });
+}
+
+/// A shell whose hooks are not known is used as it is.
+#[test]
+fn another_shell_is_found_by_the_kernel_alone() {
+    bench("{ shellPath: /bin/sh, shellArgs: ['-i'] }", async |bench| {
+        let shell = bench.open().await;
+        assert!(!shell.spawned.motd.contains("__dsh"), "{:?}", shell.spawned.motd);
+        let outcome = shell.send("echo hi").await;
+        assert_eq!(outcome.wait_reason, WaitReason::StdinRead, "{outcome:?}");
+        assert!(outcome.viewport.starts_with("echo hi\nhi\n"), "{outcome:?}");
     });
 }
 
