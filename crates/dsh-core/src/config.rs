@@ -94,7 +94,7 @@ pub(crate) fn deserialize<T: DeserializeOwned + JsonSchema>(
             Err(error) => error,
         };
         let segments: Vec<&Segment> = error.path().iter().collect();
-        let found = ConfigError::new(written_as(&segments), error.inner().to_string());
+        let found = ConfigError::new(written_as(&segments), plain(error.inner().to_string()));
         let taken = remove(&mut rest, &segments).map(|depth| written_as(&segments[..depth]));
         let known = !found.message.starts_with(UNKNOWN);
         match found.missing() {
@@ -153,6 +153,24 @@ fn remove(value: &mut Value, path: &[&Segment]) -> Option<usize> {
         return Some(depth + 1);
     }
     map.shift_remove(key).map(|_| 1)
+}
+
+/// Serde's message with what was expected in words that a composition's author knows.
+fn plain(message: String) -> String {
+    let Some((wrong, expected)) = message.rsplit_once(", expected ") else { return message };
+    let expected = match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number, 0 or more",
+        "a nonzero u16" => "a whole number from 1 to 65535",
+        "a nonzero u32" | "a nonzero u64" | "a nonzero usize" => "a whole number, 1 or more",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "a mapping",
+        _ => return message,
+    };
+    format!("{wrong}, expected {expected}")
 }
 
 #[cfg(test)]

@@ -30,7 +30,8 @@ the output, the prompt that follows. Lines in brackets below it say how the exch
 [wait: stdin_read] the shell is back at its prompt or a program waits for input; \
 [wait: inferred_idle] the output went quiet, but a program may still be at work; \
 [wait: timeout] the longest wait passed and the program still runs: wait on with an \
-empty text and submit false, which types nothing, or stop it with terminal_signal; \
+empty text and submit false, which types only what is left of the text, or stop it with \
+terminal_signal, which drops that; \
 [wait: session_exit] the shell itself ended.\n\
 [session: running] or [session: exited ...] tells of the shell, not of a command in it. \
 [output truncated] the oldest part is missing: terminal_read can page back to it.";

@@ -39,7 +39,7 @@ fn every_problem_is_reported_at_once_with_the_line_of_its_row() {
     hint: did you mean `voice`?
   dsh.yml:3: row `concert` needs service `voices`, which no enabled row provides
     hint: row `choir` (dsh.yml:14) provides it but is disabled
-  dsh.yml:4: row `voice`: config.range.low: invalid value: integer `-3`, expected u8
+  dsh.yml:4: row `voice`: config.range.low: invalid value: integer `-3`, expected a whole number from 0 to 255
   dsh.yml:4: row `voice`: config.range.hihg: unknown field `hihg`, expected `low` or `high`
     hint: did you mean `high`?
   dsh.yml:4: row `voice`: config.text: invalid type: integer `5`, expected a string
@@ -101,7 +101,7 @@ fn single_mistakes() {
         ("- name: tickets\n", "dsh.yml:1: row `tickets`: config: missing field `price`"),
         (
             "- name: tickets\n  config: { price: many }\n",
-            "dsh.yml:1: row `tickets`: config.price: invalid type: string \"many\", expected u32",
+            "dsh.yml:1: row `tickets`: config.price: invalid type: string \"many\", expected a whole number from 0 to 4294967295",
         ),
         (
             "- name: !!js env.NAME\n",
@@ -240,7 +240,7 @@ fn a_wrong_key_hides_no_other_problem_of_its_row() {
         // Nothing is said about a value that nobody wrote.
         (
             "{ range: { low: 50, high: two } }",
-            vec![format!("{}: invalid type: string \"two\", expected u8", range.replace("low", "high"))],
+            vec![format!("{}: invalid type: string \"two\", expected a whole number from 0 to 255", range.replace("low", "high"))],
         ),
         (
             "{ range: 7, text: do }",
