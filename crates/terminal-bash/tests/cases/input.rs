@@ -98,13 +98,18 @@ fn a_signal_goes_to_the_foreground_and_never_kills_the_shell() {
 #[test]
 fn a_cancelled_send_is_over_only_when_the_program_is() {
     shell(async |shell| {
-        let stubborn = shell
-            .start("mkfifo gate; bash -c 'trap \"\" INT; echo deaf; read x < gate; echo $x'", true)
-            .unwrap();
+        let script = "import signal
+signal.signal(signal.SIGINT, lambda *_: print('ca' 'ught', flush=True))
+print('de' 'af', flush=True)
+print(open('gate').read())
+";
+        std::fs::write(shell.path("stubborn.py"), script).unwrap();
+        let stubborn = shell.start("mkfifo gate; python3 stubborn.py", true).unwrap();
         shell.shown(&*stubborn, "deaf\n").await;
         stubborn.cancel("enough");
+        shell.shown(&*stubborn, "caught\n").await;
         assert!(matches!(shell.start("true", true), Err(TerminalError::SendActive { .. })));
-        std::fs::write(shell.path("gate"), "heard\n").unwrap();
+        std::fs::write(shell.path("gate"), "heard").unwrap();
         let outcome = stubborn.done().await.unwrap();
         assert_prompt(&outcome, Some(0));
         assert!(outcome.viewport.ends_with("\nheard\ndsh> "), "{outcome:?}");
