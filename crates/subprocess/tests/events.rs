@@ -164,7 +164,7 @@ async fn input_for_a_terminal_that_is_gone_is_not_lost_silently() {
 
 #[tokio::test]
 async fn a_read_of_the_terminal_is_activity() {
-    let script = "stty -echo; echo READY; sleep .2; cat >/dev/null";
+    let script = "stty -echo; echo READY; sleep 1; cat >/dev/null";
     let mut session = Session::start(sh(script)).await;
     session.until("READY").await;
     session.process.write(b"line\r");

@@ -58,9 +58,9 @@ async fn a_reader_of_lines() {
     let mut session = Session::shell().await;
     session.type_line("cat");
     let read = Wait::TerminalRead { fd: 0 };
-    let evidence =
-        session.until_evidence(Depth::Full, "cat reads", |it| waits(it, "cat", &read)).await;
-    assert_eq!(evidence.blocked_reader, Some(true));
+    // Who is blocked in a read is asked before the threads are looked at.
+    let reads = |it: &Evidence| waits(it, "cat", &read) && it.blocked_reader == Some(true);
+    let evidence = session.until_evidence(Depth::Full, "cat reads", reads).await;
     assert_eq!(evidence.modes, Some(LINE));
     assert_eq!(evidence.processes.len(), 1, "the shell is not in the foreground");
     let evidence = session.process.probe(Depth::Fast).await;
