@@ -10,14 +10,14 @@ use std::{
     collections::{BTreeMap, VecDeque},
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use agents::{Agent, AgentRegistry, AgentSpec};
 use anyhow::Context as _;
-use dsh_core::{Cancel, Lookup};
+use dsh_core::{Cancel, Lookup, lock};
 use rmcp::{
     RoleServer,
     model::{ClientCapabilities, RequestId},
@@ -146,14 +146,14 @@ impl Connection {
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.calls)
     }
 
     /// Takes what has arrived in the agent's inbox; the model is still to be told of it.
     pub(crate) fn collect_notices(&self) -> Vec<String> {
         let Some(agent) = self.agent.get() else { return Vec::new() };
         // Drained under the lock, so that two collectors cannot swap the order.
-        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut untold = lock(&self.untold);
         let new: Vec<String> = agent.inbox().drain().into_iter().map(|it| it.text).collect();
         untold.extend(new.iter().cloned());
         new
@@ -161,8 +161,7 @@ impl Connection {
 
     /// Takes the notices for the model, and logs them as told.
     pub(crate) fn take_untold(&self) -> Vec<String> {
-        let untold =
-            std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner));
+        let untold = std::mem::take(&mut *lock(&self.untold));
         if let (Some(agent), Some(log)) = (self.agent.get(), self.log.get()) {
             for notice in &untold {
                 if let Err(error) = log.append(agent, Event::notice(notice)) {

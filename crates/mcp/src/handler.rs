@@ -2,9 +2,10 @@
 
 #![expect(deprecated, reason = "logging is on its way out of MCP, and today's clients use it")]
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use agents::Agent;
+use dsh_core::lock;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -161,7 +162,7 @@ impl Notices {
     }
 
     fn wanted(&self) -> bool {
-        let level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let level = lock(&self.level);
         matches!(*level, LoggingLevel::Debug | LoggingLevel::Info)
     }
 }
@@ -204,7 +205,7 @@ impl ServerHandler for Handler {
         request: SetLevelRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        *self.notices.level.lock().unwrap_or_else(PoisonError::into_inner) = request.level;
+        *lock(&self.notices.level) = request.level;
         Ok(())
     }
 

@@ -4,8 +4,9 @@
 //! larger messages, and at most [`MOST`] bytes are held for it; the progress number grows with
 //! every message; none is sent after the call's result.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use dsh_core::lock;
 use rmcp::{
     RoleServer,
     model::{ProgressNotificationParam, ProgressToken},
@@ -39,7 +40,7 @@ impl ProgressSink for Progress {
             return;
         }
         {
-            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pending = lock(&self.pending);
             pending.total += text.len() as u64;
             pending.text.push_str(text);
             if pending.text.len() > MOST {
@@ -54,7 +55,7 @@ impl ProgressSink for Progress {
 impl Progress {
     /// The call is over: what is still pending stands in its result.
     pub(crate) fn finish(&self) {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).over = true;
+        lock(&self.pending).over = true;
         self.changed.notify_one();
     }
 
@@ -91,7 +92,7 @@ impl Progress {
 
     /// What is pending; nothing once the call is over.
     fn take(&self) -> Option<(String, u64)> {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = lock(&self.pending);
         if pending.over {
             return None;
         }

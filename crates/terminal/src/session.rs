@@ -10,9 +10,10 @@
 use std::{
     any::Any,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
+use dsh_core::{lock, panic_text};
 use futures_util::FutureExt as _;
 use tokio::{runtime::Handle, sync::watch};
 
@@ -199,14 +200,6 @@ pub(crate) async fn contain<T>(
 }
 
 fn panicked(doing: &str, id: &SessionId, panic: &(dyn Any + Send)) -> TerminalError {
-    let message = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
+    let message = panic_text(panic);
     TerminalError::Backend(format!("the backend panicked while {doing} {id}: {message}"))
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,13 +13,13 @@ use std::{
 };
 
 use agents::{Agent, AgentInstance};
-use dsh_core::Cancel;
+use dsh_core::{Cancel, lock};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::{SessionId, TerminalBackend},
     error::TerminalError,
-    session::{Session, lock},
+    session::Session,
 };
 
 #[derive(Default)]

@@ -13,11 +13,12 @@ use std::{
     io,
     process::Child,
     sync::{
-        Mutex, MutexGuard, PoisonError, RwLock, TryLockError,
+        Mutex, MutexGuard, RwLock, TryLockError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use dsh_core::{lock, unwind};
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, waitid};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -35,7 +36,7 @@ pub(crate) fn start_leader(
     start: impl FnOnce() -> io::Result<Child>,
     signs: impl FnOnce(i32) -> Signs,
 ) -> io::Result<(Child, Signs)> {
-    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    let _starting = unwind::read(&STARTING);
     refuse_if_ending()?;
     let mut child = start()?;
     let signs = signs(child.id().cast_signed());
@@ -82,7 +83,7 @@ pub(crate) fn is_leader(pid: i32) -> bool {
 }
 
 fn leaders() -> MutexGuard<'static, Option<HashMap<i32, Signs>>> {
-    LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&LEADERS)
 }
 
 /// Collects dead orphans as they come, until cancelled.
@@ -98,7 +99,7 @@ pub(crate) async fn run(stop: CancellationToken) -> anyhow::Result<()> {
 
 /// Collects the orphans that are dead now. Blocks for a walk over the host's children.
 pub(crate) fn sweep() {
-    let _no_start = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    let _no_start = unwind::write(&STARTING);
     let Some(proc) = Proc::open() else { return };
     for pid in proc.children(getpid().as_raw_nonzero().get()) {
         let orphan = proc
