@@ -105,10 +105,8 @@ async fn a_host_that_leaves_at_once_leaves_nothing() {
 #[tokio::test]
 #[ignore = "needs root"]
 async fn who_refuses_our_signals_is_named_and_then_released() {
-    if !rustix::process::geteuid().is_root() {
-        // Only root can make itself a process that it may not signal.
-        return;
-    }
+    let root = rustix::process::geteuid().is_root();
+    assert!(root, "only root can make itself a process that it may not signal");
     if !is_inside() {
         let wrapper = ["setpriv", "--bounding-set", "-kill", "--inh-caps", "-kill"];
         let output = again(&wrapper, "who_refuses_our_signals_is_named_and_then_released");
