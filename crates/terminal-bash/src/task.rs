@@ -457,7 +457,9 @@ impl Task {
                         self.marks.mark(mark, now);
                         marked = true;
                         // bash gives its prompt back with a status of its own when a job stops.
-                        if self.in_front.is_some_and(|group| self.process.is_stopped(group)) {
+                        if self.marks.may_be_stopped()
+                            && self.in_front.is_some_and(|group| self.process.is_stopped(group))
+                        {
                             self.marks.stopped();
                         }
                     }

@@ -82,13 +82,15 @@ impl ShellMarks {
         }
     }
 
-    /// The prompt came back because the command was stopped: it has not ended. What the shell gives
-    /// as its status then is the signal's.
+    /// Whether the status behind which the prompt came back may be that of a job that was stopped.
+    pub fn may_be_stopped(&self) -> bool {
+        self.prompted.is_some_and(|(status, _)| status.is_some_and(|it| STOPPED.contains(&it)))
+    }
+
+    /// The prompt came back because the command was stopped: it has not ended.
     pub fn stopped(&mut self) {
-        if self.prompted.is_some_and(|(status, _)| status.is_some_and(|it| STOPPED.contains(&it))) {
-            self.prompted = None;
-            self.started = None;
-        }
+        self.prompted = None;
+        self.started = None;
     }
 
     /// A command runs, as far as the marks tell.

@@ -18,21 +18,22 @@ impl Task {
         let canonical = evidence.modes.map(|it| it.canonical);
         let switched = self.editor_switches != before.editor_switches;
         let bracketed_paste = self.screen.bracketed_paste();
+        let cursor_line = self.screen.cursor_line();
         Context {
             screen: ScreenFacts {
                 alternate: self.screen.alternate(),
                 bracketed_paste,
                 editor_opened: bracketed_paste
                     && switched
-                    && !input::is_echoed(&live.line, &self.screen.cursor_line()),
+                    && !input::is_echoed(&live.line, &cursor_line),
                 text_before_cursor: self.screen.cursor_column() > 0,
-                line_end: line_end(&self.screen.cursor_line()),
+                line_end: line_end(&cursor_line),
                 acted_upon: !before.must_act
                     || switched
-                    || self.answered()
                     || self.screen.line_feeds() != before.line_feeds
                     || self.screen.alternate() != before.alternate
-                    || canonical != before.canonical,
+                    || canonical != before.canonical
+                    || self.answered(),
             },
             prompt: self.marks.prompt(),
             unfinished: live.exchange.unfinished(),
