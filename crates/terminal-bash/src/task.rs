@@ -6,6 +6,7 @@
 mod context;
 mod interrupt;
 mod send;
+mod start;
 
 use std::{
     collections::VecDeque,
@@ -16,16 +17,13 @@ use std::{
 
 use dsh_core::Cancel;
 use subprocess::{Depth, Event, Evidence, ExitStatus, SignalError, TerminalProcess};
-use terminal::{
-    DISPOSAL_GRACE, ReadPage, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError,
-    WaitReason,
-};
+use terminal::{ReadPage, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::{interrupt::Interrupt, send::Live};
 use crate::{
-    config::{Config, ShellDialect},
-    dialect::{self, Nonce, PROMPT},
+    config::Config,
+    dialect::Nonce,
     readiness::{Judge, Moment, Settlement, ShellMarks, Step},
     request::Request,
     screen::{Position, Screen, ScreenConfig, ScreenEvent},
@@ -108,98 +106,6 @@ impl Task {
             Err(error) => {
                 ready.send(Err(self.undo(error).await)).ok();
             }
-        }
-    }
-
-    /// Waits until the shell reads its first command, and installs its hooks.
-    async fn start(&mut self, cancel: Cancel) -> Result<String, TerminalError> {
-        self.begin_exchange(None, false);
-        let settled = self.until_settled(&cancel).await?;
-        let shown = self.screen.since(&self.delivered, self.max_read()).text;
-        let failed = |what: String| {
-            let shown = shown.trim();
-            let shown = if shown.is_empty() { "it printed nothing" } else { shown };
-            Err(TerminalError::ShellStartFailed(format!("{what}: {shown}")))
-        };
-        match settled.reason {
-            WaitReason::SessionExit => {
-                let how = describe_exit(self.exit.as_ref());
-                let shell = self.config.shell_path.display();
-                return failed(format!("`{shell}` {how} before its first prompt"));
-            }
-            WaitReason::Timeout => {
-                let (shell, bound) = (self.config.shell_path.display(), self.config.timeout_ms);
-                return failed(format!("`{shell}` showed no prompt within {bound} ms"));
-            }
-            WaitReason::StdinRead if dialect::is_bash(&self.config.shell_path) => {
-                self.install_hooks(&cancel).await?;
-            }
-            WaitReason::StdinRead | WaitReason::InferredIdle => {}
-        }
-        let shown = self.screen.since(&self.delivered, self.max_read()).text;
-        self.delivered = self.screen.end();
-        Ok(shown)
-    }
-
-    /// Types the line that makes the shell mark its prompts. Nothing of it is shown, unless the
-    /// shell turns out not to understand it.
-    async fn install_hooks(&mut self, cancel: &Cancel) -> Result<(), TerminalError> {
-        let line = match self.config.shell_dialect {
-            ShellDialect::Bash => dialect::bash_install(&self.nonce),
-        };
-        let scratch = new_screen(&self.config);
-        let shown = std::mem::replace(&mut self.screen, scratch);
-        self.hidden = Some(Vec::new());
-        self.begin_exchange(None, false);
-        if let Some(live) = &mut self.live {
-            live.lines.push_back(line + "\r");
-        }
-        self.type_line();
-        let settled = self.until_settled(cancel).await;
-        let editor = self.screen.bracketed_paste();
-        self.screen = shown;
-        let hidden = self.hidden.take().unwrap_or_default();
-        if self.marks.prompt().is_some() {
-            self.marks.finished(true);
-            if self.screen.cursor_column() > 0 {
-                self.show(b"\r\n");
-            }
-            if editor {
-                self.show(b"\x1b[?2004h");
-            }
-            self.show(PROMPT.as_bytes());
-        } else {
-            self.show(&hidden);
-        }
-        settled.map(|_| ())
-    }
-
-    /// Waits for the end of an exchange that nobody sent.
-    async fn until_settled(&mut self, cancel: &Cancel) -> Result<Settlement, TerminalError> {
-        loop {
-            tokio::select! {
-                () = cancel.cancelled() => {
-                    let reason = cancel.reason().unwrap_or("cancelled").to_owned();
-                    return Err(TerminalError::Cancelled { reason });
-                }
-                settled = self.advance() => if let Some(settled) = settled {
-                    self.live = None;
-                    return Ok(settled);
-                },
-            }
-        }
-    }
-
-    fn show(&mut self, bytes: &[u8]) {
-        self.screen.feed(bytes, &mut self.events);
-        self.events.clear();
-    }
-
-    /// Ends what a failed start left; the error says if that failed too.
-    async fn undo(&mut self, error: TerminalError) -> TerminalError {
-        match self.end(Some(DISPOSAL_GRACE)).await {
-            Ok(()) => error,
-            Err(survivors) => TerminalError::CloseIncomplete(format!("{error}; and {survivors}")),
         }
     }
 
@@ -526,17 +432,5 @@ fn session_status(status: ExitStatus) -> SessionStatus {
         ExitStatus::Code(code) => SessionStatus::Exited { exit_code: Some(code), signal: None },
         ExitStatus::Signal(name) => SessionStatus::Exited { exit_code: None, signal: Some(name) },
         ExitStatus::Unknown => SessionStatus::Exited { exit_code: None, signal: None },
-    }
-}
-
-fn describe_exit(status: Option<&SessionStatus>) -> String {
-    match status {
-        Some(SessionStatus::Exited { exit_code: Some(code), .. }) => {
-            format!("exited with status {code}")
-        }
-        Some(SessionStatus::Exited { signal: Some(signal), .. }) => {
-            format!("was ended by {signal}")
-        }
-        _ => "ended".to_owned(),
     }
 }
