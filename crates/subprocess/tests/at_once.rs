@@ -10,11 +10,13 @@ use std::{
     time::Duration,
 };
 
-use subprocess::SpawnError;
+use subprocess::{Depth, Evidence, SpawnError};
 use support::{GUARD, Session, bash, guarded, lives, unique, until, with_argument};
 
 /// Index of the sleeper that runs as another user.
 const STRANGER: usize = 100;
+/// Index of the sleeper of another PID namespace.
+const SLEEPER: usize = 101;
 /// Set in the inner run of a test; its value is the number that makes arguments unique.
 const INSIDE: &str = "TEST_INSIDE";
 
@@ -151,4 +153,28 @@ async fn who_refuses_our_signals_is_named_and_then_released() {
     guarded("and again", session.process.terminate(forever, &mut session.output)).await.unwrap();
     support::assert_gone(pid);
     assert!(lives(stranger));
+}
+
+/// The kernel says that the host's session is 0 there, which used to be taken for a number of a
+/// process: the first look at a session crashed the host.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs root"]
+async fn a_host_whose_session_leader_lives_in_another_pid_namespace() {
+    let name = "a_host_whose_session_leader_lives_in_another_pid_namespace";
+    if !is_inside() {
+        let output = again(&["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"], name);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    assert_eq!(stat.rsplit(") ").next().unwrap().split(' ').nth(3), Some("0"), "{stat}");
+    let mut session = Session::shell().await;
+    let sleep = unique(SLEEPER, std::env::var(INSIDE).unwrap().parse().unwrap());
+    session.command(&format!("setsid -f sleep {sleep}")).await;
+    until("it sleeps", || !with_argument(&sleep).is_empty()).await;
+    let seen = |it: &Evidence| support::processes_of(it, "sleep").count() == 1;
+    session.until_evidence(Depth::Full, "seen", seen).await;
+    session.close().await;
+    assert!(with_argument(&sleep).is_empty());
 }

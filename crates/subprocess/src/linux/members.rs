@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rustix::process::{getpid, getsid};
+use rustix::process::getpid;
 
 use super::{
     mark::Mark,
@@ -68,7 +68,7 @@ impl Whose {
 
     fn select(&self, proc: &Proc, all: &[Stat]) -> Vec<Stat> {
         let own = getpid().as_raw_nonzero().get();
-        let own_session = getsid(None).map_or(0, |it| it.as_raw_nonzero().get());
+        let own_session = tree::session_of_host(proc);
         let parents: HashMap<i32, i32> = all.iter().map(|it| (it.pid, it.parent)).collect();
         let ancestors = |pid: i32| {
             let mut length = 0;
@@ -87,7 +87,7 @@ impl Whose {
                 // Terminals of other containers have the same numbers: only below the host.
                 || (on_terminal && (stat.parent == own || ancestors(stat.pid).any(|it| it == own)))
                 || (adopted
-                    && stat.session != own_session
+                    && Some(stat.session) != own_session
                     && !reaper::is_leader(stat.pid)
                     && self.marked(proc, stat.pid))
         };

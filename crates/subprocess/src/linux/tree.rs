@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rustix::process::{getpid, getsid};
+use rustix::process::getpid;
 
 use super::{
     procfs::{Proc, Stat},
@@ -36,12 +36,18 @@ pub(crate) fn walk(proc: &Proc, roots: impl IntoIterator<Item = i32>) -> Vec<(St
 /// main thread, to which the kernel gives orphans as long as it lives.
 pub(crate) fn orphans(proc: &Proc, everywhere: bool) -> Vec<Stat> {
     let own = getpid().as_raw_nonzero().get();
-    let Ok(session) = getsid(None) else { return Vec::new() };
+    let Some(session) = session_of_host(proc) else { return Vec::new() };
     let children = if everywhere { proc.children(own) } else { proc.thread_children(own, own) };
     children
         .into_iter()
         .filter(|&pid| !reaper::is_leader(pid))
         .filter_map(|pid| proc.stat(pid))
-        .filter(|it| it.session != session.as_raw_nonzero().get())
+        .filter(|it| it.session != session)
         .collect()
+}
+
+/// The session of the host itself; 0 where its leader lives outside the host's PID namespace (a
+/// host that is started into a container).
+pub(crate) fn session_of_host(proc: &Proc) -> Option<i32> {
+    proc.stat(getpid().as_raw_nonzero().get()).map(|it| it.session)
 }
