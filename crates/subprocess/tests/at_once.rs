@@ -173,8 +173,8 @@ async fn a_host_whose_session_leader_lives_in_another_pid_namespace() {
     let sleep = unique(SLEEPER, std::env::var(INSIDE).unwrap().parse().unwrap());
     session.command(&format!("setsid -f sleep {sleep}")).await;
     until("it sleeps", || !with_argument(&sleep).is_empty()).await;
-    let seen = |it: &Evidence| support::processes_of(it, "sleep").count() == 1;
-    session.until_evidence(Depth::Full, "seen", seen).await;
+    let seen = |it: &Evidence| support::processes_of(it, "bash").count() == 1;
+    session.until_evidence(Depth::Full, "looked at", seen).await;
     session.close().await;
     assert!(with_argument(&sleep).is_empty());
 }
