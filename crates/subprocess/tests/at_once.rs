@@ -178,3 +178,26 @@ async fn a_host_whose_session_leader_lives_in_another_pid_namespace() {
     session.close().await;
     assert!(with_argument(&sleep).is_empty());
 }
+
+/// In such a folder the host's numbers name strangers, which used to be looked at and signalled.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs root"]
+async fn a_host_that_sees_the_process_table_of_another_pid_namespace() {
+    if !is_inside() {
+        let name = "a_host_that_sees_the_process_table_of_another_pid_namespace";
+        let output = again(&["unshare", "--pid", "--fork", "--kill-child"], name);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let own = fs::read_link("/proc/self").unwrap();
+    assert_ne!(own.to_str(), Some(&*std::process::id().to_string()));
+    let mut session = Session::shell().await;
+    let seen = session.process.probe(Depth::Full).await;
+    assert!(seen.processes.is_empty(), "{seen:#?}");
+    session.type_line("exec true");
+    session.until_exit().await;
+    guarded("close", session.process.terminate(Duration::from_secs(3), &mut session.output))
+        .await
+        .unwrap();
+}

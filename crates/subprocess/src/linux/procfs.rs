@@ -64,12 +64,15 @@ impl Stat {
 }
 
 impl Proc {
-    /// Opens `/proc`; none where it is missing, not a process table, or closed to us.
+    /// Opens `/proc`; none where it is missing, not a process table, closed to us, or that of
+    /// another PID namespace, in which our numbers name strangers.
     pub(crate) fn open() -> Option<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = Self(openat(CWD, "/proc", flags, Mode::empty()).ok()?);
-        let own = proc.stat(i32::try_from(std::process::id()).ok()?)?;
-        (own.threads > 0).then_some(proc)
+        let own = i32::try_from(std::process::id()).ok()?;
+        let mut buffer = [0; 1024];
+        let found = Stat::parse(proc.read(format_args!("self/stat"), &mut buffer).ok()?)?;
+        (found.pid == own && found.threads > 0).then_some(proc)
     }
 
     /// Opens a file below `/proc` for repeated [`reread`].
