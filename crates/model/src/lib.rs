@@ -1,0 +1,48 @@
+//! `ctx.model`: one reply of a language model to a conversation.
+//!
+//! Guarantees that every provider keeps:
+//! - a reply is a stream of [`ModelEvent`]s that ends with [`ModelEvent::End`] or with one
+//!   [`ModelError`], and yields nothing after that;
+//! - dropping the stream cancels the request at once;
+//! - a tool call arrives whole, in the order in which the model began its calls, each with an id
+//!   of its own within the conversation;
+//! - a provider tries again by itself where that is safe, and says so by [`ModelEvent::Retry`]:
+//!   never after it yielded text or a call. An error is its last word;
+//! - no key is part of an event or an error.
+
+mod error;
+mod event;
+mod request;
+
+pub use error::ModelError;
+pub use event::{EndReason, ModelEvent, Usage};
+pub use request::{Message, ModelRequest, ToolRequest, ToolSchema};
+
+use dsh_core::Service;
+use futures_util::stream::BoxStream;
+
+/// Service key of the model.
+pub struct Model;
+
+impl Service for Model {
+    type Api = dyn ModelAdapter;
+    const NAME: &'static str = "model";
+}
+
+/// A reply as it comes.
+pub type Reply = BoxStream<'static, Result<ModelEvent, ModelError>>;
+
+/// A model behind some API.
+pub trait ModelAdapter: Send + Sync {
+    /// Its name and where it is, for people: `deepseek-chat at https://api.deepseek.com`.
+    fn describe(&self) -> String;
+
+    /// Whether a request can be made at all. Asks nobody: for what shows before the first request,
+    /// such as a key that is missing.
+    fn ready(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
+
+    /// Asks for the next message of the assistant. Nothing is sent before the stream is polled.
+    fn reply(&self, request: ModelRequest) -> Reply;
+}
