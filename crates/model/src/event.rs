@@ -10,6 +10,9 @@ use crate::request::ToolRequest;
 pub enum ModelEvent {
     /// More of the text.
     Text(String),
+    /// What the model thought, complete, at most once: not for show, and to be given back with the
+    /// reply in the next request.
+    Reasoning(String),
     /// A call, complete.
     ToolCall(ToolRequest),
     /// What the reply cost, once, where the API tells it.

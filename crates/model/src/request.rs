@@ -32,6 +32,9 @@ pub enum Message {
     Assistant {
         /// Its text; empty when it only called tools.
         content: String,
+        /// [`ModelEvent::Reasoning`](crate::ModelEvent::Reasoning) of that reply; empty when there
+        /// was none. Some APIs refuse a conversation whose calls lack it.
+        reasoning: String,
         /// Its calls, in order.
         calls: Vec<ToolRequest>,
     },
