@@ -3,14 +3,18 @@
 //! Everything that is not named here (colours, cursor shapes, titles, …) has no effect on text
 //! and is ignored. Modes of keys and mouse are only remembered, for [`ScreenState::repair`].
 
-use super::grid::{Grid, Part};
+use super::full_screen::{AlacrittyScreen, FullScreen};
+use super::grid::Part;
 use super::{InputModes, Query, ScreenEvent, ScreenState};
 
 impl ScreenState {
     /// Printable ASCII.
     pub(super) fn print_ascii(&mut self, run: &[u8]) {
         self.printed += run.len() as u64;
-        let grid = self.shown_mut();
+        if let Some(screen) = &mut self.alternate {
+            return screen.feed(run);
+        }
+        let grid = &mut self.main;
         if grid.draws_lines() {
             for &byte in run {
                 grid.put_char(line_drawing(byte));
@@ -20,12 +24,23 @@ impl ScreenState {
         }
     }
 
-    /// As much of `text`, which has no C0 controls, as can be appended to the cursor's row at once;
-    /// returns its bytes.
+    /// As much of `text`, which has no C0 controls, as can be written at once; returns its bytes.
     pub(super) fn print_text(&mut self, text: &str) -> usize {
-        let (bytes, characters) = self.shown_mut().append_text(text);
+        let (bytes, characters) = match &mut self.alternate {
+            Some(screen) => {
+                let end = text.find(char::is_control).unwrap_or(text.len());
+                screen.feed(&text.as_bytes()[..end]);
+                (end, text[..end].chars().count() as u64)
+            }
+            None => self.main.append_text(text),
+        };
         self.printed += characters;
         bytes
+    }
+
+    /// Is the alternate screen shown?
+    pub(super) fn draws_cells(&self) -> bool {
+        self.alternate.is_some()
     }
 
     /// Could [`ScreenState::pass_lines`] take lines now?
@@ -45,7 +60,10 @@ impl ScreenState {
     /// One printable character.
     pub(super) fn print_char(&mut self, c: char) {
         self.printed += 1;
-        let grid = self.shown_mut();
+        if let Some(screen) = &mut self.alternate {
+            return screen.feed(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        let grid = &mut self.main;
         match u8::try_from(c) {
             Ok(byte) if grid.draws_lines() => grid.put_char(line_drawing(byte)),
             _ => grid.put_char(c),
@@ -54,36 +72,45 @@ impl ScreenState {
 
     /// A C0 control other than `ESC`.
     pub(super) fn control(&mut self, byte: u8) {
+        let feeds = matches!(byte, b'\n' | 0x0b | 0x0c);
+        self.line_feeds += u64::from(feeds);
+        if let Some(screen) = &mut self.alternate {
+            return screen.feed(&[byte]);
+        }
+        let grid = &mut self.main;
         match byte {
-            0x08 => self.shown_mut().backspace(),
-            b'\t' => self.shown_mut().tab(1),
-            b'\n' | 0x0b | 0x0c => {
-                self.line_feeds += 1;
-                self.shown_mut().index();
-            }
-            b'\r' => self.shown_mut().carriage_return(),
-            0x0e => self.shown_mut().shift(1),
-            0x0f => self.shown_mut().shift(0),
+            0x08 => grid.backspace(),
+            b'\t' => grid.tab(1),
+            _ if feeds => grid.index(),
+            b'\r' => grid.carriage_return(),
+            0x0e => grid.shift(1),
+            0x0f => grid.shift(0),
             _ => {}
         }
     }
 
     /// `ESC` and a final byte, but for those that need events.
     pub(super) fn escape(&mut self, byte: u8) {
-        let grid = self.shown_mut();
+        match byte {
+            b'=' => self.input.keypad = true,
+            b'>' => self.input.keypad = false,
+            b'E' => self.line_feeds += 1,
+            _ => {}
+        }
+        if let Some(screen) = &mut self.alternate {
+            return screen.feed(&[0x1b, byte]);
+        }
+        let grid = &mut self.main;
         match byte {
             b'7' => grid.save_cursor(),
             b'8' => grid.restore_cursor(),
             b'D' => grid.index(),
             b'E' => {
-                self.line_feeds += 1;
-                let grid = self.shown_mut();
                 grid.carriage_return();
                 grid.index();
             }
+            b'H' => grid.set_tab_stop(),
             b'M' => grid.reverse_index(),
-            b'=' => self.input.keypad = true,
-            b'>' => self.input.keypad = false,
             _ => {}
         }
     }
@@ -96,6 +123,7 @@ impl ScreenState {
         }
         self.input = InputModes::default();
         self.main.soft_reset();
+        self.main.reset_tab_stops();
         self.main.clear_window();
         self.main.home();
     }
@@ -113,6 +141,10 @@ impl ScreenState {
         if let Some(mark) = payload.strip_prefix(b"133;") {
             let payload = String::from_utf8_lossy(mark).into_owned();
             events.push(ScreenEvent::Osc133 { payload, printed: self.printed });
+        } else if let Some(title) =
+            payload.strip_prefix(b"0;").or_else(|| payload.strip_prefix(b"2;"))
+        {
+            self.title = String::from_utf8_lossy(title).into_owned();
         } else if payload == b"10;?" {
             self.query(Query::ForegroundColour, events);
         } else if payload == b"11;?" {
@@ -124,18 +156,20 @@ impl ScreenState {
         self.bracketed_paste = on;
         if !on {
             // A line editor takes it back when a line was entered.
-            self.shown_mut().end_edit();
+            if let Some(grid) = self.main_mut() {
+                grid.end_edit();
+            }
         }
         events.push(ScreenEvent::BracketedPaste { on, printed: self.printed });
     }
 
     fn enter_alternate(&mut self, events: &mut Vec<ScreenEvent>) {
         if self.alternate.is_none() {
-            let mut grid = Grid::new(self.config.rows, self.config.cols, 0, 0);
-            // The cursor stays where it was; what is drawn is kept apart and has no history.
-            grid.move_to_row(self.main.cursor_row());
-            grid.move_to_column(self.main.cursor_column());
-            self.alternate = Some(grid);
+            let mut screen = AlacrittyScreen::new(self.config.rows, self.config.cols);
+            // The cursor stays where it was.
+            let (row, column) = (self.main.cursor_row() + 1, self.main.cursor_column() + 1);
+            screen.feed(format!("\x1b[{row};{column}H").as_bytes());
+            self.alternate = Some(Box::new(screen));
             events.push(ScreenEvent::AlternateScreen { on: true, printed: self.printed });
         }
     }
@@ -179,11 +213,16 @@ impl ScreenState {
             9 | 1000..=1003 => self.input.mouse = on,
             66 => self.input.keypad = on,
             6 => {
-                let grid = self.shown_mut();
-                grid.modes.origin = on;
-                grid.home();
+                if let Some(grid) = self.main_mut() {
+                    grid.modes.origin = on;
+                    grid.home();
+                }
             }
-            7 => self.shown_mut().modes.autowrap = on,
+            7 => {
+                if let Some(grid) = self.main_mut() {
+                    grid.modes.autowrap = on;
+                }
+            }
             47 | 1047 | 1049 if on => {
                 if mode == 1049 {
                     self.main.save_cursor();
@@ -197,8 +236,7 @@ impl ScreenState {
                     self.main.restore_cursor();
                 }
             }
-            1048 if on => self.shown_mut().save_cursor(),
-            1048 => self.shown_mut().restore_cursor(),
+            1048 => self.escape(if on { b'7' } else { b'8' }),
             2004 => self.set_bracketed_paste(on, events),
             _ => {}
         }
@@ -206,8 +244,9 @@ impl ScreenState {
 
     fn private_mode(&self, mode: u16) -> Option<bool> {
         match mode {
-            6 => Some(self.shown().modes.origin),
-            7 => Some(self.shown().modes.autowrap),
+            6 | 7 if self.alternate.is_some() => None,
+            6 => Some(self.main.modes.origin),
+            7 => Some(self.main.modes.autowrap),
             47 | 1047 | 1049 => Some(self.alternate.is_some()),
             2004 => Some(self.bracketed_paste),
             _ => None,
@@ -227,13 +266,18 @@ impl vte::Perform for Performer<'_> {
     }
 
     fn esc_dispatch(&mut self, intermediates: &[u8], ignore: bool, byte: u8) {
-        let slot = match intermediates {
-            b"(" => 0,
-            b")" => 1,
-            _ => return,
-        };
-        if !ignore {
-            self.screen.shown_mut().select_charset(slot, byte == b'0');
+        if ignore {
+            return;
+        }
+        if let Some(screen) = &mut self.screen.alternate {
+            return screen.feed(&[&[0x1b], intermediates, &[byte]].concat());
+        }
+        let grid = &mut self.screen.main;
+        match intermediates {
+            b"(" => grid.select_charset(0, byte == b'0'),
+            b")" => grid.select_charset(1, byte == b'0'),
+            b"#" if byte == b'8' => grid.alignment_test(),
+            _ => {}
         }
     }
 
@@ -247,13 +291,18 @@ impl vte::Perform for Performer<'_> {
         if ignore {
             return;
         }
+        if let Some(screen) = &mut self.screen.alternate {
+            screen.feed(&sequence(parameters, intermediates, action));
+        }
         match intermediates {
             [] => self.sequence(parameters, action),
             b"?" => self.private(parameters, action),
             b">" if action == 'c' => self.screen.query(Query::SecondaryAttributes, self.events),
             b">" if action == 'q' => self.screen.query(Query::Version, self.events),
             b"!" if action == 'p' => {
-                self.screen.shown_mut().soft_reset();
+                if let Some(grid) = self.screen.main_mut() {
+                    grid.soft_reset();
+                }
                 self.screen.input.cursor_keys = false;
                 self.screen.input.keypad = false;
             }
@@ -270,10 +319,22 @@ impl vte::Perform for Performer<'_> {
 impl Performer<'_> {
     fn sequence(&mut self, parameters: &vte::Params, action: char) {
         let first = parameter(parameters, 0);
+        match action {
+            'c' if first == 0 => return self.screen.query(Query::PrimaryAttributes, self.events),
+            'n' => return self.report(first, false),
+            't' if first == 18 => {
+                let (rows, columns) = (self.screen.config.rows, self.screen.config.cols);
+                return self.screen.query(Query::WindowSize { rows, columns }, self.events);
+            }
+            'b' if self.screen.alternate.is_some() => {
+                self.screen.printed += u64::from(first.max(1));
+            }
+            _ => {}
+        }
+        let Some(grid) = self.screen.main_mut() else { return };
         // An absent count is one; an absent coordinate is the first.
         let count = usize::from(first.max(1));
         let from_zero = |index| usize::from(parameter(parameters, index).max(1) - 1);
-        let grid = self.screen.shown_mut();
         match action {
             '@' => grid.insert_columns(count),
             'A' => grid.up(count),
@@ -313,6 +374,11 @@ impl Performer<'_> {
                 self.screen.printed += printed as u64;
             }
             'd' => grid.move_to_row(from_zero(0)),
+            'g' => match first {
+                0 => grid.clear_tab_stop(),
+                3 => grid.clear_tab_stops(),
+                _ => {}
+            },
             'h' | 'l' if parameters.iter().any(|parameter| parameter == [4]) => {
                 grid.modes.insert = action == 'h';
             }
@@ -325,12 +391,6 @@ impl Performer<'_> {
             }
             's' => grid.save_cursor(),
             'u' => grid.restore_cursor(),
-            'c' if first == 0 => self.screen.query(Query::PrimaryAttributes, self.events),
-            'n' => self.report(first, false),
-            't' if first == 18 => {
-                let (rows, columns) = (self.screen.config.rows, self.screen.config.cols);
-                self.screen.query(Query::WindowSize { rows, columns }, self.events);
-            }
             _ => {}
         }
     }
@@ -344,14 +404,16 @@ impl Performer<'_> {
                     }
                 }
             }
-            'J' => {
-                if let Some(part) = part(parameter(parameters, 0)) {
-                    self.screen.shown_mut().erase_window(part);
+            'J' | 'K' => {
+                if let Some(part) = part(parameter(parameters, 0))
+                    && let Some(grid) = self.screen.main_mut()
+                {
+                    if action == 'J' { grid.erase_window(part) } else { grid.erase_line(part) }
                 }
             }
-            'K' => {
-                if let Some(part) = part(parameter(parameters, 0)) {
-                    self.screen.shown_mut().erase_line(part);
+            'W' if parameter(parameters, 0) == 5 => {
+                if let Some(grid) = self.screen.main_mut() {
+                    grid.reset_tab_stops();
                 }
             }
             'n' => self.report(parameter(parameters, 0), true),
@@ -361,19 +423,33 @@ impl Performer<'_> {
     }
 
     fn report(&mut self, what: u16, private: bool) {
-        let grid = self.screen.shown();
+        let (row, column) = self.screen.cursor();
         let from_one = |at: usize| u16::try_from(at + 1).unwrap_or(u16::MAX);
         let query = match what {
             5 if !private => Query::Status,
-            6 => Query::CursorPosition {
-                row: from_one(grid.cursor_row()),
-                column: from_one(grid.cursor_column()),
-                private,
-            },
+            6 => Query::CursorPosition { row: from_one(row), column: from_one(column), private },
             _ => return,
         };
         self.screen.query(query, self.events);
     }
+}
+
+/// The sequence as it came, its numbers bounded.
+fn sequence(parameters: &vte::Params, intermediates: &[u8], action: char) -> Vec<u8> {
+    // Nothing needs more, and repeating what does costs as much as the number says.
+    const MOST: u16 = 9999;
+    let private = intermediates.iter().filter(|byte| (0x3c..=0x3f).contains(*byte));
+    let mut bytes: Vec<u8> = b"\x1b[".iter().chain(private).copied().collect();
+    for (index, values) in parameters.iter().enumerate() {
+        if index > 0 {
+            bytes.push(b';');
+        }
+        let values: Vec<String> = values.iter().map(|value| value.min(&MOST).to_string()).collect();
+        bytes.extend(values.join(":").as_bytes());
+    }
+    bytes.extend(intermediates.iter().filter(|byte| (0x20..=0x2f).contains(*byte)));
+    bytes.extend(action.encode_utf8(&mut [0; 4]).as_bytes());
+    bytes
 }
 
 /// A parameter's value; absent is 0.

@@ -75,6 +75,8 @@ pub(super) struct Grid {
     graphics: [bool; 2],
     shift: usize,
     last: char,
+    /// Tab stops by column, once a program has set its own.
+    stops: Option<Vec<bool>>,
     /// The cursor was put into the upper left corner, and did not get there by smaller moves.
     homed: bool,
     /// The row into which the cursor went up from the beginning of a row of nothing but blanks, as
@@ -100,6 +102,7 @@ impl Grid {
             graphics: [false; 2],
             shift: 0,
             last: ' ',
+            stops: None,
             homed: false,
             turned: None,
         }
@@ -336,7 +339,8 @@ impl Grid {
     pub(super) fn tab(&mut self, count: usize) {
         for _ in 0..count.min(self.columns) {
             if self.column < self.columns {
-                self.column = ((self.column / TAB + 1) * TAB).min(self.columns - 1);
+                let stop = (self.column + 1..self.columns).find(|column| self.is_stop(*column));
+                self.column = stop.unwrap_or(self.columns - 1);
             }
         }
     }
@@ -344,10 +348,48 @@ impl Grid {
     pub(super) fn back_tab(&mut self, count: usize) {
         let mut column = self.cursor_column();
         for _ in 0..count.min(self.columns) {
-            column = column.saturating_sub(1) / TAB * TAB;
+            column = (0..column).rev().find(|column| self.is_stop(*column)).unwrap_or(0);
         }
         self.column = column;
         self.turned = None;
+    }
+
+    fn is_stop(&self, column: usize) -> bool {
+        match &self.stops {
+            Some(stops) => stops.get(column).copied().unwrap_or(false),
+            None => column.is_multiple_of(TAB),
+        }
+    }
+
+    /// Sets a tab stop at the cursor.
+    pub(super) fn set_tab_stop(&mut self) {
+        self.change_stop(true);
+    }
+
+    /// Clears the tab stop at the cursor.
+    pub(super) fn clear_tab_stop(&mut self) {
+        self.change_stop(false);
+    }
+
+    fn change_stop(&mut self, set: bool) {
+        let column = self.cursor_column();
+        let columns = self.columns;
+        let stops = self
+            .stops
+            .get_or_insert_with(|| (0..columns).map(|it| it.is_multiple_of(TAB)).collect());
+        // The window may have been narrower when the first one was set.
+        stops.resize(stops.len().max(columns), false);
+        stops[column] = set;
+    }
+
+    /// Clears every tab stop.
+    pub(super) fn clear_tab_stops(&mut self) {
+        self.stops = Some(vec![false; self.columns]);
+    }
+
+    /// Sets a tab stop at every eighth column, as at the beginning.
+    pub(super) fn reset_tab_stops(&mut self) {
+        self.stops = None;
     }
 
     pub(super) fn up(&mut self, count: usize) {

@@ -62,7 +62,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// An empty history. With `max_bytes` 0 it takes nothing.
+    /// An empty history.
     pub(super) fn new(max_lines: usize, max_bytes: usize) -> Self {
         Self {
             chunks: VecDeque::new(),
@@ -115,9 +115,6 @@ impl History {
     /// Takes the row that leaves the window at its top. The bounds are exceeded by a little until
     /// [`History::trim`].
     pub(super) fn append(&mut self, row: &Row) {
-        if self.max_bytes == 0 {
-            return;
-        }
         let newline = usize::from(!row.wrapped);
         match self.chunks.back_mut() {
             // The common case: it fits into the chunk.

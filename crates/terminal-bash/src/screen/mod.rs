@@ -9,9 +9,11 @@
 //! - No input panics, and none makes it grow beyond the bounds of [`ScreenConfig`] and the size of
 //!   the window.
 //! - Lines have absolute numbers, counted from 0 since the session began.
-//! - The main text is untouched by what is drawn on the alternate screen.
+//! - The main text is untouched by what is drawn on the alternate screen, which a grid of cells
+//!   keeps ([`FullScreen`]).
 
 mod control;
+mod full_screen;
 mod grid;
 mod history;
 mod parser;
@@ -22,6 +24,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use full_screen::{Cell, Cursor, FullScreen};
 use grid::Grid;
 use parser::Decoder;
 pub use position::{Position, Slice};
@@ -132,7 +135,9 @@ struct ScreenState {
     config: ScreenConfig,
     main: Grid,
     /// Present while the alternate screen is shown.
-    alternate: Option<Grid>,
+    alternate: Option<Box<dyn FullScreen + Send + Sync>>,
+    /// What the program calls its window.
+    title: String,
     printed: u64,
     line_feeds: u64,
     bracketed_paste: bool,
@@ -162,6 +167,7 @@ impl Screen {
                 config,
                 main: Grid::new(config.rows, config.cols, config.max_lines, config.max_bytes),
                 alternate: None,
+                title: String::new(),
                 printed: 0,
                 line_feeds: 0,
                 bracketed_paste: false,
@@ -219,6 +225,16 @@ impl Screen {
         self.state.alternate.is_some()
     }
 
+    /// The alternate screen, while it is shown.
+    pub fn full_screen(&self) -> Option<&dyn FullScreen> {
+        self.state.alternate.as_deref().map(|screen| screen as &dyn FullScreen)
+    }
+
+    /// What the program calls its window; empty when it never said.
+    pub fn title(&self) -> &str {
+        &self.state.title
+    }
+
     /// Did the program ask for bracketed paste?
     pub fn bracketed_paste(&self) -> bool {
         self.state.bracketed_paste
@@ -226,22 +242,25 @@ impl Screen {
 
     /// Column of the cursor on the screen that is shown, from 0.
     pub fn cursor_column(&self) -> usize {
-        self.state.shown().cursor_column()
+        self.state.cursor().1
     }
 
     /// Row of the cursor in the window that is shown, from 0.
     pub fn cursor_row(&self) -> usize {
-        self.state.shown().cursor_row()
+        self.state.cursor().0
     }
 
     /// Row and column of the cursor in the window that is shown, from 0.
     pub fn cursor_position(&self) -> (usize, usize) {
-        (self.cursor_row(), self.cursor_column())
+        self.state.cursor()
     }
 
     /// Text of the cursor's logical line up to the cursor, at most its last 400 characters.
     pub fn cursor_line(&self) -> String {
-        self.state.shown().cursor_line(400)
+        match &self.state.alternate {
+            Some(screen) => screen.cursor_line(400),
+            None => self.state.main.cursor_line(400),
+        }
     }
 
     /// Puts right what a program that ended badly left behind, as a person would with `reset`, and
@@ -271,11 +290,19 @@ impl Screen {
 }
 
 impl ScreenState {
-    fn shown(&self) -> &Grid {
-        self.alternate.as_ref().unwrap_or(&self.main)
+    /// The main text, while it is shown.
+    fn main_mut(&mut self) -> Option<&mut Grid> {
+        self.alternate.is_none().then_some(&mut self.main)
     }
 
-    fn shown_mut(&mut self) -> &mut Grid {
-        self.alternate.as_mut().unwrap_or(&mut self.main)
+    /// Row and column of the cursor in the window that is shown.
+    fn cursor(&self) -> (usize, usize) {
+        match &self.alternate {
+            Some(screen) => {
+                let full_screen::Cursor { row, column, .. } = screen.cursor();
+                (row, column.min(usize::from(self.config.cols) - 1))
+            }
+            None => (self.main.cursor_row(), self.main.cursor_column()),
+        }
     }
 }

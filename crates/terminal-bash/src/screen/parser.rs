@@ -117,7 +117,9 @@ impl Decoder {
             let Some(&control) = bytes.get(at) else { break };
             at += 1;
             if control == ESC {
-                if let Some(len) = colour(&bytes[at..]) {
+                if !screen.draws_cells()
+                    && let Some(len) = colour(&bytes[at..])
+                {
                     at += len;
                     continue;
                 }
@@ -391,7 +393,7 @@ fn is_control(byte: u8) -> bool {
 }
 
 /// Length of a whole colour sequence (`[…m`) at the beginning of `bytes`: by far the commonest, and
-/// without effect.
+/// without effect on the main text.
 fn colour(bytes: &[u8]) -> Option<usize> {
     let parameters = bytes.strip_prefix(b"[")?;
     let end =

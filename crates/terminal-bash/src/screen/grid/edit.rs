@@ -161,6 +161,20 @@ impl Grid {
         self.go(self.row);
     }
 
+    /// `DECALN`: a window full of `E`, without margins. What was shown goes to the history.
+    pub(in crate::screen) fn alignment_test(&mut self) {
+        self.clear_window();
+        self.top = 0;
+        self.bottom = self.rows - 1;
+        self.modes.origin = false;
+        let full = vec![b'E'; self.columns];
+        for row in 0..self.rows {
+            self.go(row);
+            self.lines[row].write_ascii(0, &full);
+        }
+        self.home();
+    }
+
     pub(in crate::screen) fn erase_columns(&mut self, count: usize) {
         if self.column < self.columns {
             let end = self.column.saturating_add(count).min(self.columns);

@@ -1,10 +1,14 @@
 //! Changing the window's size.
 //!
-//! Guarantees: logical lines keep their text, and the cursor its place in it.
+//! Guarantees: logical lines keep their text, and the cursor and the saved cursor their places in
+//! it.
 
-use super::{Grid, Saved};
+use super::Grid;
 use crate::screen::row::{self, Row};
 use std::collections::VecDeque;
+
+/// Row and column.
+type Place = (usize, usize);
 
 impl Grid {
     /// Changes the size; logical lines are broken into rows anew, and what no longer fits leaves at
@@ -15,7 +19,10 @@ impl Grid {
             return;
         }
         if columns != self.columns {
-            self.reflow(columns);
+            let cursors = [(self.row, self.column), (self.saved.row, self.saved.column)];
+            let [cursor, saved] = self.reflow(columns, cursors);
+            (self.row, self.column) = cursor;
+            (self.saved.row, self.saved.column) = saved;
         }
         while self.lines.len() > self.row + 1 && self.lines.back().is_some_and(Row::is_empty) {
             self.lines.pop_back();
@@ -24,29 +31,35 @@ impl Grid {
             if let Some(line) = self.lines.pop_front() {
                 self.history.append(&line);
                 self.row = self.row.saturating_sub(1);
+                self.saved.row = self.saved.row.saturating_sub(1);
             }
         }
         self.rows = rows;
         self.columns = columns;
         self.top = 0;
         self.bottom = rows - 1;
-        self.saved = Saved::default();
         self.turned = None;
         self.column = self.column.min(columns);
+        self.saved.row = self.saved.row.min(rows - 1);
         self.go(self.row);
     }
 
-    fn reflow(&mut self, columns: usize) {
+    /// Breaks the lines anew; returns where `places` are now.
+    fn reflow<const N: usize>(&mut self, columns: usize, places: [Place; N]) -> [Place; N] {
         let mut lines = VecDeque::with_capacity(self.lines.len());
-        let mut cursor = (0, 0);
+        // One below the last row stays below it.
+        let below = self.lines.len();
+        let mut moved = places;
         let mut at = 0;
         while at < self.lines.len() {
-            // One logical line, and the cursor's place in it.
-            let (mut raw, mut cells, mut place) = (Vec::new(), 0, None);
+            // One logical line, and the places in it, counted in cells from its beginning.
+            let (mut raw, mut cells, mut within) = (Vec::new(), 0, [None; N]);
             loop {
                 let line = &self.lines[at];
-                if at == self.row {
-                    place = Some(cells + self.column);
+                for (place, within) in places.iter().zip(&mut within) {
+                    if place.0 == at {
+                        *within = Some(cells + place.1);
+                    }
                 }
                 raw.extend_from_slice(line.raw());
                 cells += line.cells();
@@ -58,24 +71,33 @@ impl Grid {
             let first = lines.len();
             let mut reached = 0;
             for (raw, cells) in split_rows(&raw, columns) {
-                if let Some(place) = place
-                    && place >= reached
-                {
-                    cursor = (lines.len(), (place - reached).min(columns));
+                for (moved, within) in moved.iter_mut().zip(within) {
+                    if let Some(within) = within
+                        && within >= reached
+                    {
+                        *moved = (lines.len(), (within - reached).min(columns));
+                    }
                 }
                 reached += cells;
                 lines.push_back(Row::from_raw(raw, cells, true));
             }
             if lines.len() == first {
-                cursor = place.map_or(cursor, |place| (first, place.min(columns)));
+                for (moved, within) in moved.iter_mut().zip(within) {
+                    *moved = within.map_or(*moved, |within| (first, within.min(columns)));
+                }
                 lines.push_back(Row::default());
             }
             if let Some(last) = lines.back_mut() {
                 last.wrapped = false;
             }
         }
+        for (moved, place) in moved.iter_mut().zip(places) {
+            if let Some(further) = place.0.checked_sub(below) {
+                *moved = (lines.len() + further, place.1.min(columns));
+            }
+        }
         self.lines = lines;
-        (self.row, self.column) = cursor;
+        moved
     }
 }
 

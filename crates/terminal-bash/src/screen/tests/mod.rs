@@ -1,5 +1,6 @@
 //! Tests of the screen: tables of small streams, properties, recorded sessions.
 
+mod full_screen;
 mod properties;
 mod reading;
 mod recorded;

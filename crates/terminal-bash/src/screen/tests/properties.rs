@@ -1,7 +1,7 @@
 //! Properties that hold for every stream.
 
 use super::super::row::Row;
-use super::super::{Position, Screen, ScreenConfig, ScreenEvent};
+use super::super::{Cell, Position, Screen, ScreenConfig, ScreenEvent};
 use super::{CONFIG, text};
 use proptest::prelude::*;
 
@@ -95,6 +95,13 @@ const PIECES: &[&[u8]] = &[
     b"\x1b[4h",
     b"\x1b[4l",
     b"\x1b[?1049h",
+    b"\x1b[?1049h",
+    b"\x1b#8",
+    b"\x1bH",
+    b"\x1b[3g",
+    b"\x1b[7m",
+    b"\x1b[65535b",
+    b"\x1b[?2026h",
     b"\x1b[?1049l",
     b"\x1b[?47h",
     b"\x1b[?47l",
@@ -190,6 +197,12 @@ fn kept_bytes(screen: &Screen) -> usize {
     history + grid.text_rows().map(Row::len).sum::<usize>()
 }
 
+/// Every cell of the alternate screen, while it is shown.
+fn drawn(screen: &Screen) -> Option<Vec<Vec<Cell>>> {
+    let full = screen.full_screen()?;
+    Some((0..usize::from(screen.state.config.rows)).map(|row| full.row(row)).collect())
+}
+
 fn cuts() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(any::<usize>(), 0..20)
 }
@@ -212,6 +225,8 @@ proptest! {
             prop_assert_eq!(screen.printed(), whole.printed());
             prop_assert_eq!(screen.line_feeds(), whole.line_feeds());
             prop_assert_eq!(screen.cursor_line(), whole.cursor_line());
+            prop_assert_eq!(drawn(screen), drawn(&whole));
+            prop_assert_eq!(screen.title(), whole.title());
             prop_assert_eq!((screen.cursor_row(), screen.cursor_column()), (whole.cursor_row(), whole.cursor_column()));
         }
     }

@@ -46,11 +46,7 @@ fn streams_show_what_a_person_would_see() {
         ("clearing an empty window", b"\x1b[H\x1b[2J\x1b[H\x1b[2Jnew", "new"),
         ("a full reset", b"one\x1b[4h\x1bcnew", "one\nnew"),
         ("colours", b"\x1b[1;31mred\x1b[0m \x1b[38;5;4mblue\x1b[m\x1b[38:2::1:2:3m!", "red blue!"),
-        (
-            "unknown sequences",
-            b"a\x1b[?25l\x1b[5 q\x1b[>4;2m\x1b[22;0;0t\x1b=\x1b>\x1b#8\x1b%Gz",
-            "az",
-        ),
+        ("unknown sequences", b"a\x1b[?25l\x1b[5 q\x1b[>4;2m\x1b[22;0;0t\x1b=\x1b>\x1b%Gz", "az"),
         ("controls inside a sequence", b"ab\x1b[\r1Cx", "ax"),
         ("a cancelled sequence", b"a\x1b[12\x18b", "ab"),
         ("an escape restarts a sequence", b"abc\x1b[1\x1b[2Dx", "axc"),
@@ -210,6 +206,28 @@ fn scrolling_and_regions() {
     }
     let lines = (1..=5000).map(|n| format!("line {n}\n")).collect::<Vec<_>>().concat();
     assert_eq!(shown(CONFIG, lines.replace('\n', "\r\n")), lines.trim_end());
+}
+
+#[test]
+fn tab_stops_are_the_program_s() {
+    let table = [
+        ("set", "\x1b[4G\x1bH\r\tX", "   X"),
+        ("cleared at the cursor", "\x1b[9G\x1b[g\r\tX", "                X"),
+        ("all cleared", "\x1b[3g\r\tX", "                   X"),
+        ("all cleared, then set", "\x1b[3g\x1b[3G\x1bH\r\tX", "  X"),
+        ("back to one", "\x1b[4G\x1bH\x1b[7G\x1b[ZX", "   X"),
+        ("put back", "\x1b[3g\x1b[?5W\r\tX", "        X"),
+        ("put back by a reset", "\x1b[3g\x1bc\tX", "        X"),
+    ];
+    for (name, stream, expected) in table {
+        assert_eq!(shown(config(3, 20), stream), expected, "{name}");
+    }
+}
+
+#[test]
+fn an_alignment_test_fills_the_window_and_loses_nothing() {
+    let expected = "one\ntwo\nXEEE\nEEEE";
+    assert_eq!(shown(config(2, 4), "one\r\ntwo\x1b[1;2r\x1b#8X"), expected);
 }
 
 #[test]
