@@ -2,7 +2,6 @@
 
 mod bare;
 mod bench;
-mod matrix;
 
 use clap::{Parser, Subcommand};
 
@@ -25,17 +24,10 @@ enum Task {
         #[arg(long, default_value_t = 5)]
         slow_runs: usize,
     },
-    /// Plays scenarios of real programs and says whether each wait was found, and not before.
-    Matrix(matrix::Options),
-    /// Plays the one scenario that standard input assigns.
-    #[command(hide = true)]
-    MatrixPlayer,
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Bench { runs, slow_runs } => bench::run(runs, slow_runs),
-        Task::Matrix(options) => matrix::run(&options),
-        Task::MatrixPlayer => matrix::play(),
     }
 }

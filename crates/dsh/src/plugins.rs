@@ -4,8 +4,10 @@ use dsh_core::Vocabulary;
 
 // The link list: a plugin that nothing mentions is not linked. One line for each plugin crate;
 // `tests/plugins.rs` compares it with the workspace.
+use agent_loop as _;
 use agents as _;
 use mcp as _;
+use model_script as _;
 use sandbox_policy as _;
 use session_log as _;
 use subprocess as _;
@@ -23,7 +25,7 @@ pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
         ("subprocess-local", "subprocess"),
         ("session-persistence-jsonl", "session-log"),
     ],
-    not_provided: &["agent-loop", "jobs", "jobs-local", "tool-jobs", "web"],
+    not_provided: &["jobs", "jobs-local", "tool-jobs", "web"],
 };
 
 /// Rows the host adds unless the composition has them or another provider of their service.

@@ -58,6 +58,15 @@ impl Event {
         Self { kind: "assistant/message", data }
     }
 
+    /// The same with what the model thought, in `reasoning?`.
+    #[must_use]
+    pub fn with_reasoning(mut self, reasoning: &str) -> Self {
+        if !reasoning.is_empty() {
+            self.data["reasoning"] = reasoning.into();
+        }
+        self
+    }
+
     /// The agent was told something: `{content}`.
     pub fn notice(content: &str) -> Self {
         Self { kind: "notice", data: json!({ "content": content }) }

@@ -57,13 +57,18 @@ impl From<ToolError> for Finished {
     }
 }
 
+/// What of a call's arguments may be logged. `entry` is the tool of that name, if there is one.
+pub(crate) fn loggable(entry: Option<&Entry>, arguments: &Value) -> Value {
+    match entry {
+        Some(entry) => entry.log_arguments(arguments),
+        // A misspelt tool may have been meant to take a secret.
+        None => withhold(arguments, |_, _| false),
+    }
+}
+
 /// Runs an admitted call. `entry` is the tool of that name, whether or not the agent sees it.
 pub(crate) async fn run(inner: &Inner, entry: Option<&Entry>, call: ToolCall) -> ToolResult {
-    let logged = match entry {
-        Some(entry) => entry.log_arguments(&call.arguments),
-        // A misspelt tool may have been meant to take a secret.
-        None => withhold(&call.arguments, |_, _| false),
-    };
+    let logged = loggable(entry, &call.arguments);
     let log = inner.journal.open(call.agent.as_deref());
     if let Some(log) = &log {
         log.append(Event::tool_call(&call.call_id, &call.name, &logged));
@@ -79,7 +84,26 @@ pub(crate) async fn run(inner: &Inner, entry: Option<&Entry>, call: ToolCall) ->
     result
 }
 
-/// The end of a call that was not admitted: there is no log to write to.
+/// Ends a call with `error` in place of running it.
+pub(crate) fn reject(
+    inner: &Inner,
+    entry: Option<&Entry>,
+    call: &ToolCall,
+    error: ToolError,
+) -> ToolResult {
+    let log = inner.journal.open(call.agent.as_deref());
+    if let Some(log) = &log {
+        let logged = loggable(entry, &call.arguments);
+        log.append(Event::tool_call(&call.call_id, &call.name, &logged));
+    }
+    let result = refuse(inner, entry, call, error);
+    if let Some(log) = &log {
+        log.append(result_event(call, &result, None));
+    }
+    result
+}
+
+/// The end of a call that was not admitted; writes to no log.
 pub(crate) fn refuse(
     inner: &Inner,
     entry: Option<&Entry>,

@@ -205,6 +205,23 @@ impl ToolRegistry {
         })
     }
 
+    /// Ends a call with `error` in place of running it, for a caller that finds it cannot be run: it
+    /// is logged and shown to observers like every call, and bounded by its tool.
+    pub fn reject(&self, call: &ToolCall, error: ToolError) -> ToolResult {
+        let entry = self.0.tools.get(&call.name);
+        match &call.agent {
+            Some(agent) if agent.is_ending() => {
+                pipeline::refuse(&self.0, entry.as_ref(), call, not_live(agent))
+            }
+            _ => pipeline::reject(&self.0, entry.as_ref(), call, error),
+        }
+    }
+
+    /// What of a call's arguments may be logged or shown before it has run.
+    pub fn log_arguments(&self, name: &str, arguments: &Value) -> Value {
+        pipeline::loggable(self.0.tools.get(name).as_ref(), arguments)
+    }
+
     /// How to show a call.
     pub fn present_call(&self, name: &str, arguments: &Value) -> Option<CallIntent> {
         self.0.tools.get(name)?.tool.present_call(arguments)

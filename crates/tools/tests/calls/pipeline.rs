@@ -345,6 +345,33 @@ async fn a_cancelled_call_starts_no_body() {
 }
 
 #[tokio::test]
+async fn a_rejected_call_runs_nothing_and_is_logged_like_any_other() {
+    let it = fixture();
+    it.observe();
+    let error = || ToolError::new("LoopError", "INVALID_ARGS", "these arguments are no JSON");
+    let call = it.call(json!("{\"secret\": \"s3"));
+    let result = it.tools.reject(&call, error());
+    assert_eq!(
+        (code(&result), it.trace.take()),
+        (
+            "INVALID_ARGS",
+            vec!["finalize".to_owned(), "observe <Error: these arguments are no JSON>".to_owned()]
+        )
+    );
+    assert_eq!(result.text(), "<Error: these arguments are no JSON>");
+    let events = it.events();
+    assert_eq!(
+        events[0].1,
+        json!({ "callId": "c1", "name": "script", "arguments": { "bytes": 14 } })
+    );
+    assert_eq!(events[1].1["error"], json!(result.error));
+    assert_eq!(events.len(), 2);
+    it.agents.dispose(&it.agent).await.unwrap();
+    assert_eq!(code(&it.tools.reject(&call, error())), "OWNER_NOT_LIVE");
+    it.end().await;
+}
+
+#[tokio::test]
 async fn cancelling_tells_a_pre_layer_by_dropping_it() {
     struct Hangs(tokio::sync::Notify);
     #[async_trait]

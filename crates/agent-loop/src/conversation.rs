@@ -1,0 +1,253 @@
+//! Turns and steps of one agent.
+
+use std::{sync::Arc, time::Duration};
+
+use agents::{Agent, AgentStatus};
+use dsh_core::Cancel;
+use model::{EndReason, Message, ModelError, ModelRequest, ToolRequest, ToolSchema};
+use serde_json::{Value, json};
+use session_log::{Event, LoggedCall};
+use tools::{ProgressSink, ToolCall, ToolError, withheld};
+
+use crate::{
+    AgentLoop,
+    event::{LoopEvent, LoopObserver},
+    history::History,
+    reply::{End, Said, listen},
+};
+
+/// How often a reply that was cut is asked for again, in one step.
+const MORE_ATTEMPTS: u32 = 2;
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// The model had nothing more to call.
+    Done,
+    /// Its last reply was cut at the longest it can give.
+    Length,
+    /// The API's own word for another end of the last reply, such as `content_filter`.
+    Other(String),
+    /// The turn was cancelled.
+    Cancelled,
+}
+
+/// One agent's conversation with its user.
+pub struct Conversation {
+    parts: AgentLoop,
+    agent: Arc<Agent>,
+    observer: Arc<dyn LoopObserver>,
+    history: History,
+}
+
+/// The agent is busy while this lives.
+struct Busy<'a>(&'a Agent);
+
+impl<'a> Busy<'a> {
+    fn begin(agent: &'a Agent) -> Self {
+        agent.set_status(AgentStatus::Busy);
+        Self(agent)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.set_status(AgentStatus::Idle);
+    }
+}
+
+/// Passes output of the running call on.
+struct Output(Arc<dyn LoopObserver>);
+
+impl ProgressSink for Output {
+    fn output(&self, text: &str) {
+        self.0.event(LoopEvent::CallOutput(text));
+    }
+}
+
+impl Conversation {
+    pub(crate) fn new(
+        parts: AgentLoop,
+        agent: Arc<Agent>,
+        observer: Arc<dyn LoopObserver>,
+    ) -> Self {
+        Self { parts, agent, observer, history: History::default() }
+    }
+
+    /// A turn about a message of the user.
+    ///
+    /// # Errors
+    /// The model failed for good. The conversation can go on with a further message.
+    pub async fn say(&mut self, text: &str, cancel: &Cancel) -> Result<TurnEnd, ModelError> {
+        self.log(Event::user_message(text));
+        self.history.push(Message::User { content: text.to_owned() });
+        self.heed(cancel).await
+    }
+
+    /// A turn about the notices that have arrived; see [`Self::woken`].
+    ///
+    /// # Errors
+    /// As [`Self::say`].
+    pub async fn heed(&mut self, cancel: &Cancel) -> Result<TurnEnd, ModelError> {
+        let agent = Arc::clone(&self.agent);
+        let _busy = Busy::begin(&agent);
+        loop {
+            self.take_notices();
+            if cancel.is_cancelled() {
+                return Ok(TurnEnd::Cancelled);
+            }
+            let Said { text, reasoning, calls, end } = self.ask(cancel).await?;
+            // Those of a reply that was cancelled may not be all, and nobody wants them.
+            let calls = if matches!(end, End::Cancelled) { Vec::new() } else { calls };
+            self.take_reply(text, reasoning, &calls);
+            match end {
+                End::Cancelled => return Ok(TurnEnd::Cancelled),
+                End::Reason(reason) if calls.is_empty() => return Ok(reason.into()),
+                End::Reason(_) => {}
+            }
+            for call in &calls {
+                self.run(call, cancel).await;
+            }
+        }
+    }
+
+    /// What the model says next. One history that is too long for it is cut; a reply that breaks off
+    /// is asked for again: nothing has been done about it.
+    async fn ask(&mut self, cancel: &Cancel) -> Result<Said, ModelError> {
+        if let Some(trimmed) = self.history.fit(self.parts.max_history_bytes) {
+            self.observer.event(LoopEvent::Trimmed(trimmed));
+        }
+        let mut may_shrink = true;
+        let mut attempts = 0;
+        loop {
+            self.observer.event(LoopEvent::Asking);
+            let reply = self.parts.model.reply(self.request());
+            match listen(reply, &*self.observer, cancel).await {
+                Err(ModelError::ContextTooLong(message)) if may_shrink => {
+                    may_shrink = false;
+                    let Some(trimmed) = self.history.shrink(self.history.bytes() / 2) else {
+                        return Err(ModelError::ContextTooLong(message));
+                    };
+                    self.observer.event(LoopEvent::Trimmed(trimmed));
+                }
+                Err(ModelError::Cut(reason)) if attempts < MORE_ATTEMPTS => {
+                    attempts += 1;
+                    let delay = Duration::ZERO;
+                    self.observer.event(LoopEvent::Retry { reason: &reason, delay });
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn request(&self) -> ModelRequest {
+        let tools = self.parts.tools.list(Some(&self.agent)).into_iter().map(|it| ToolSchema {
+            name: it.name,
+            description: it.description,
+            parameters: it.parameters,
+        });
+        ModelRequest {
+            system: self.parts.prompt.render(Some(&self.agent)),
+            messages: self.history.messages(),
+            tools: tools.collect(),
+        }
+    }
+
+    /// Whether a notice waits that the agent may be woken for.
+    pub fn woken(&self) -> bool {
+        *self.agent.inbox().watch().borrow() > 0
+    }
+
+    fn take_notices(&mut self) {
+        for notice in self.agent.inbox().drain() {
+            self.log(Event::notice(&notice.text));
+            self.observer.event(LoopEvent::Notice(&notice.text));
+            self.history.push(Message::Notice { content: notice.text });
+        }
+    }
+
+    fn take_reply(&mut self, content: String, reasoning: String, calls: &[ToolRequest]) {
+        if content.is_empty() && calls.is_empty() {
+            return;
+        }
+        let logged: Vec<LoggedCall> = calls.iter().map(|it| self.logged(it)).collect();
+        self.log(Event::assistant_message(&content, &logged).with_reasoning(&reasoning));
+        self.history.push(Message::Assistant { content, reasoning, calls: calls.to_vec() });
+    }
+
+    fn logged(&self, call: &ToolRequest) -> LoggedCall {
+        let arguments = match arguments(call) {
+            Ok(arguments) => self.parts.tools.log_arguments(&call.name, &arguments),
+            Err(_) => withheld(&Value::String(call.arguments.clone())),
+        };
+        LoggedCall { call_id: call.id.clone(), name: call.name.clone(), arguments }
+    }
+
+    /// Runs one call to its end.
+    async fn run(&mut self, request: &ToolRequest, cancel: &Cancel) {
+        let tools = &self.parts.tools;
+        let call = ToolCall {
+            call_id: request.id.clone(),
+            name: request.name.clone(),
+            arguments: Value::String(request.arguments.clone()),
+            agent: Some(Arc::clone(&self.agent)),
+            cancel: cancel.clone(),
+            progress: Some(Arc::new(Output(Arc::clone(&self.observer)))),
+        };
+        let parsed = arguments(request);
+        let (shown, intent) = match &parsed {
+            Ok(arguments) => (
+                tools.log_arguments(&request.name, arguments),
+                tools.present_call(&request.name, arguments),
+            ),
+            Err(_) => (Value::Null, None),
+        };
+        self.observer.event(LoopEvent::CallBegan {
+            name: &request.name,
+            arguments: &shown,
+            intent,
+        });
+        let (result, intent) = match parsed {
+            Ok(arguments) => {
+                let result = tools.call(ToolCall { arguments: arguments.clone(), ..call }).await;
+                let intent = tools.present_result(&request.name, &arguments, &result);
+                (result, intent)
+            }
+            Err(error) => (tools.reject(&call, error), None),
+        };
+        self.observer.event(LoopEvent::CallEnded { result: &result, intent });
+        let content = result.text();
+        self.history.push(Message::Tool { call_id: request.id.clone(), content });
+    }
+
+    fn log(&self, event: Event) {
+        let Some(log) = self.parts.log.get() else { return };
+        if let Err(error) = log.append(&self.agent, event) {
+            tracing::warn!(%error, "the session log lacks a message");
+        }
+    }
+}
+
+/// The arguments of a call, if they are JSON. The error quotes nothing of them.
+fn arguments(call: &ToolRequest) -> Result<Value, ToolError> {
+    if call.arguments.trim().is_empty() {
+        return Ok(json!({}));
+    }
+    serde_json::from_str(&call.arguments).map_err(|error| {
+        let message = format!(
+            "the arguments of this call are no JSON, so nothing was run: {error}; send the call \
+             again with a complete JSON object"
+        );
+        ToolError::new("LoopError", "INVALID_ARGS", message)
+    })
+}
+
+impl From<EndReason> for TurnEnd {
+    fn from(reason: EndReason) -> Self {
+        match reason {
+            EndReason::Length => Self::Length,
+            EndReason::Other(word) => Self::Other(word),
+            _ => Self::Done,
+        }
+    }
+}
