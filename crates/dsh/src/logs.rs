@@ -1,12 +1,12 @@
 //! Logs to stderr, as far as `DSH_LOG` asks for them.
 //!
-//! Guarantee: what is typed into a terminal is logged only on explicit demand. The protocol's
-//! library logs whole requests, and what is typed may be a secret; so nothing of it below a
-//! warning is logged unless the filter names it.
+//! Guarantee: what is typed into a terminal or said by a model is logged only on explicit demand. The
+//! libraries of the protocols log whole requests and parts of replies, and those may hold a secret;
+//! so what may repeat them is not logged unless the filter names the library.
 
 use std::io::IsTerminal as _;
 
-use tracing::{Level, Metadata};
+use tracing::{Metadata, level_filters::LevelFilter};
 use tracing_subscriber::{
     EnvFilter, Layer as _,
     filter::{FilterExt as _, filter_fn},
@@ -18,8 +18,9 @@ use crate::failure::Failure;
 
 const VARIABLE: &str = "DSH_LOG";
 
-/// The library that logs requests.
-const TALKATIVE: &str = "rmcp";
+/// The libraries that log what goes through them, and the level up to which none of it is in there.
+const TALKATIVE: [(&str, LevelFilter); 2] =
+    [("rmcp", LevelFilter::WARN), ("async_openai", LevelFilter::OFF)];
 
 /// Starts logging.
 pub(crate) fn init() -> Result<(), Failure> {
@@ -31,8 +32,8 @@ pub(crate) fn init() -> Result<(), Failure> {
             "write a level (error, warn, info, debug, trace), or crate=level pairs with commas",
         )
     })?;
-    let demanded = names(wanted, TALKATIVE);
-    let filter = filter.and(filter_fn(move |it| demanded || is_harmless(it)));
+    let demanded = TALKATIVE.map(|(library, _)| names(wanted, library));
+    let filter = filter.and(filter_fn(move |it| is_harmless(it, demanded)));
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && !crate::no_color())
@@ -41,8 +42,10 @@ pub(crate) fn init() -> Result<(), Failure> {
     Ok(())
 }
 
-fn is_harmless(it: &Metadata<'_>) -> bool {
-    !is_of(it.target(), TALKATIVE) || *it.level() <= Level::WARN
+fn is_harmless(it: &Metadata<'_>, demanded: [bool; TALKATIVE.len()]) -> bool {
+    TALKATIVE.iter().zip(demanded).all(|((library, harmless), demanded)| {
+        demanded || !is_of(it.target(), library) || it.level() <= harmless
+    })
 }
 
 /// Whether a directive of the filter is about `library`.
@@ -72,7 +75,7 @@ mod tests {
             ("warn, rmcp::service=trace", true),
             ("rmcp[serve_inner]=trace", true),
         ] {
-            assert_eq!(names(filter, TALKATIVE), demanded, "{filter}");
+            assert_eq!(names(filter, "rmcp"), demanded, "{filter}");
         }
     }
 }

@@ -7,6 +7,7 @@ use dsh_core::Vocabulary;
 use agent_loop as _;
 use agents as _;
 use mcp as _;
+use model_openai as _;
 use model_script as _;
 use sandbox_policy as _;
 use session_log as _;

@@ -1,13 +1,16 @@
-//! What tests of several crates share: a host in this process, a terminal backend that does what
-//! the test says, waiting without sleeping, and a check that nothing was left over.
+//! What tests of several crates share: a host in this process, a terminal backend and a model's
+//! server that do what the test says, waiting without sleeping, and a check that nothing was left
+//! over.
 //!
 //! - [`host`]: boots a composition with a private home;
 //! - [`scripted`]: the plugin `terminal-scripted` and its controller;
+//! - [`chat`]: a server of the chat completions API;
 //! - [`wait`]: [`guarded`] futures and [`wait_until`];
 //! - [`leaks`]: processes, descriptors and pseudo-terminals before and after.
 //!
 //! Everything here panics on failure with a message for the reader of the test.
 
+pub mod chat;
 pub mod host;
 pub mod leaks;
 pub mod scripted;
