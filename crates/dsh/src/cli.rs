@@ -11,7 +11,7 @@ Examples:
   dsh mcp --composition my.yml              the same with your own composition
 
 Environment:
-  DSH_HOME   folder of the session logs (default ~/.dsh)
+  DSH_HOME   folder of session logs and transcripts (default ~/.dsh)
   DSH_LOG    what to log to stderr: error, warn (default), info, debug, trace, or crate=level
              pairs; whole requests, and so all that is typed, only where rmcp is named, as in
              DSH_LOG=info,rmcp=debug

@@ -28,6 +28,11 @@ pub struct Config {
     pub scrollback_lines: u64,
     /// Most bytes of text that can be read back.
     pub scrollback_max_bytes: u64,
+    /// Most bytes of older text that are kept in a file; 0 for none.
+    pub transcript_max_bytes: u64,
+    /// Folder of that file instead of `DSH_HOME`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<PathBuf>,
     /// Most bytes of text that one send or read returns.
     pub max_read_bytes: u64,
     /// Most bytes that one send types.
@@ -74,6 +79,8 @@ impl Default for Config {
             cols: COLS,
             scrollback_lines: 10_000,
             scrollback_max_bytes: 4_194_304,
+            transcript_max_bytes: 67_108_864,
+            home: None,
             max_read_bytes: 262_144,
             max_input_bytes: 4_194_304,
             poll_interval_ms: 50,
@@ -131,6 +138,11 @@ impl Config {
                 ConfigError::new(name, format!("must be an integer from 1 to 2^53-1, got {value}"))
             })
             .collect();
+        if self.transcript_max_bytes > MAX_SAFE_INTEGER {
+            let message =
+                format!("must be an integer from 0 to 2^53-1, got {}", self.transcript_max_bytes);
+            problems.push(ConfigError::new("transcriptMaxBytes", message));
+        }
         if self.max_read_bytes > self.scrollback_max_bytes {
             let message = format!(
                 "must not be greater than scrollbackMaxBytes ({}), got {}",

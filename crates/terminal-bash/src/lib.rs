@@ -1,7 +1,8 @@
 //! The shell backend: a controlled bash on a pseudo-terminal.
 //!
 //! Reading order: [`screen`] (bytes → text) → [`readiness`] (evidence → verdict) → `task` (the one
-//! owner of terminal, screen and exchange) → `session` (its mailbox) → [`backend`] (opening a
+//! owner of terminal, screen and exchange; `transcript` has the text that the screen drops,
+//! `retained` and `search` read both) → `session` (its mailbox) → [`backend`] (opening a
 //! session) → [`plugin`].
 //! `screen` and `readiness` are pure: no system call, no clock.
 
@@ -14,10 +15,13 @@ mod operation;
 pub mod plugin;
 pub mod readiness;
 mod request;
+mod retained;
 pub mod screen;
+mod search;
 mod session;
 mod settler;
 mod task;
+mod transcript;
 
 pub use config::Config;
 pub use plugin::TerminalBashPlugin;

@@ -7,7 +7,7 @@ use sandbox_policy::SandboxPolicy;
 use subprocess::Subprocess;
 use terminal::Terminals;
 
-use crate::{backend::BashBackend, config::Config};
+use crate::{backend::BashBackend, config::Config, environment};
 
 /// Registers one shell backend.
 pub struct TerminalBashPlugin;
@@ -30,7 +30,9 @@ impl Plugin for TerminalBashPlugin {
     ) -> anyhow::Result<Provided<Self>> {
         let sessions = Arc::clone(&terminals);
         policy.add_activity_probe(ctx.scope(), move |owner| sessions.has_owner_activity(owner))?;
-        let backend = BashBackend::new(config.resolved(), policy, host);
+        let mut config = config.resolved();
+        config.home = config.home.or_else(environment::home);
+        let backend = BashBackend::new(config, policy, host);
         terminals.register_backend(ctx.scope(), Arc::new(backend))?;
         Ok(())
     }

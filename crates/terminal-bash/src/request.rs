@@ -7,13 +7,23 @@ use terminal::{
 };
 use tokio::sync::oneshot;
 
-use crate::settler::{Follower, Settler};
+use crate::{
+    retained::Retained,
+    settler::{Follower, Settler},
+};
 
 /// What the holders of the mailbox ask of the task.
 pub(crate) enum Request {
     Send { request: SendRequest, settler: Settler },
     Delta { exchange: u64, follower: Follower, reply: oneshot::Sender<Option<OutputDelta>> },
-    Read { request: ReadRequest, reply: oneshot::Sender<ReadPage> },
+    Read { request: ReadRequest, reply: oneshot::Sender<Read> },
+    Text { reply: oneshot::Sender<Retained> },
     Signal { signal: Signal, reply: oneshot::Sender<Result<SignalReceipt, TerminalError>> },
     Close { grace: Option<Duration>, reply: oneshot::Sender<Result<(), TerminalError>> },
+}
+
+/// A page, or what it has to be read from where that may block.
+pub(crate) enum Read {
+    Page(ReadPage),
+    From(Retained),
 }

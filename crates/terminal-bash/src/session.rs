@@ -8,15 +8,22 @@ use std::sync::{
 use dsh_core::{Cancel, async_trait, lock};
 use subprocess::TerminalProcess;
 use terminal::{
-    CloseRequest, ReadPage, ReadRequest, SendOperation, SendRequest, SessionId, SessionStatus,
-    Signal, SignalReceipt, TerminalError, TerminalSession,
+    CloseRequest, ReadPage, ReadRequest, SearchPage, SearchRequest, SendOperation, SendRequest,
+    SessionId, SessionStatus, Signal, SignalReceipt, TerminalError, TerminalSession,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinHandle,
 };
 
-use crate::{config::Config, dialect::Nonce, operation, request::Request, task::Task};
+use crate::{
+    config::Config,
+    dialect::Nonce,
+    operation,
+    request::{Read, Request},
+    search,
+    task::Task,
+};
 
 /// A session, for the registry.
 pub(crate) struct BashSession {
@@ -118,7 +125,16 @@ impl TerminalSession for BashSession {
     }
 
     async fn read(&self, request: ReadRequest) -> Result<ReadPage, TerminalError> {
-        self.ask(|reply| Request::Read { request, reply }).await
+        match self.ask(|reply| Request::Read { request, reply }).await? {
+            Read::Page(page) => Ok(page),
+            Read::From(mut text) => blocking(move || text.page(request)).await,
+        }
+    }
+
+    async fn search(&self, request: SearchRequest) -> Result<SearchPage, TerminalError> {
+        let regex = search::compile(&request)?;
+        let mut text = self.ask(|reply| Request::Text { reply }).await?;
+        blocking(move || search::search(&mut text, &regex, &request)).await
     }
 
     async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError> {
@@ -143,4 +159,12 @@ impl TerminalSession for BashSession {
             None => Ok(()),
         }
     }
+}
+
+/// Reads from files where that delays nobody.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, TerminalError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| TerminalError::Backend(format!("reading older output failed: {error}")))
 }

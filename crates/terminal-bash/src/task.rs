@@ -5,6 +5,7 @@
 
 mod context;
 mod interrupt;
+mod read;
 mod send;
 mod start;
 
@@ -17,7 +18,7 @@ use std::{
 
 use dsh_core::Cancel;
 use subprocess::{Depth, Event, Evidence, ExitStatus, SignalError, TerminalProcess};
-use terminal::{ReadPage, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError};
+use terminal::{SessionId, SessionStatus, Signal, SignalReceipt, TerminalError};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::{interrupt::Interrupt, send::Live};
@@ -27,6 +28,7 @@ use crate::{
     readiness::{Judge, Moment, Settlement, ShellMarks, Step},
     request::Request,
     screen::{Position, Screen, ScreenConfig, ScreenEvent},
+    transcript::Transcript,
 };
 
 /// The one owner of a session.
@@ -34,6 +36,8 @@ pub(crate) struct Task {
     id: SessionId,
     process: Box<dyn TerminalProcess>,
     screen: Screen,
+    /// The text that the screen dropped.
+    transcript: Option<Transcript>,
     marks: ShellMarks,
     nonce: Nonce,
     judge: Judge,
@@ -66,13 +70,15 @@ impl Task {
         config: Arc<Config>,
         status: watch::Sender<SessionStatus>,
     ) -> Self {
-        let screen = new_screen(&config);
+        let mut screen = new_screen(&config);
+        let transcript = read::transcript(&config, &mut screen);
         Self {
             id,
             judge: Judge::new(process.pid()),
             process,
             delivered: screen.end(),
             screen,
+            transcript,
             marks: ShellMarks::default(),
             nonce,
             config,
@@ -106,6 +112,9 @@ impl Task {
             Err(error) => {
                 ready.send(Err(self.undo(error).await)).ok();
             }
+        }
+        if let Some(transcript) = &mut self.transcript {
+            transcript.close().await;
         }
     }
 
@@ -147,17 +156,11 @@ impl Task {
             }
             Request::Read { request, reply } => {
                 self.drain();
-                let page = self.screen.page(request.offset, request.count, self.max_read());
-                reply
-                    .send(ReadPage {
-                        text: page.text,
-                        total_lines: page.total_lines,
-                        line_begin: page.line_begin,
-                        line_end: page.line_end,
-                        truncated: page.truncated,
-                        first_line: Some(page.first_line),
-                    })
-                    .ok();
+                reply.send(self.read(request)).ok();
+            }
+            Request::Text { reply } => {
+                self.drain();
+                reply.send(self.text()).ok();
             }
             Request::Signal { signal, reply } => {
                 reply.send(self.signal(signal)).ok();
@@ -355,6 +358,7 @@ impl Task {
         let shown = self.shown();
         self.screen.feed(&self.output, &mut self.events);
         self.output.clear();
+        self.keep_dropped();
         let mut marked = false;
         for event in self.events.drain(..) {
             match event {

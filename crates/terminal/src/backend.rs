@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::TerminalError,
-    outcome::{ReadPage, SendOutcome, SessionStatus},
+    outcome::{ReadPage, SearchPage, SendOutcome, SessionStatus},
 };
 
 /// Opaque id of a published session, `pty-N`. Minted by the registry.
@@ -145,18 +145,69 @@ pub struct SendRequest {
     pub cancel: Cancel,
 }
 
-/// A page of the scrollback to read, counted from the newest line.
+/// A page of what was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadRequest {
-    /// Lines to skip from the newest one.
-    pub offset: u64,
+    /// Which lines.
+    pub lines: Lines,
     /// Most lines to return; at least 1.
     pub count: u64,
 }
 
+/// Where a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// It ends with the line that has so many newer ones behind it. Under a bound it loses its
+    /// oldest lines.
+    Newest(u64),
+    /// It begins with the line of this absolute number, counted from 0 since the session began;
+    /// such a page does not move while output arrives. Under a bound it loses its newest lines.
+    From(u64),
+}
+
+impl ReadRequest {
+    /// `count` lines, of which the newest has `offset` newer ones behind it.
+    pub const fn newest(offset: u64, count: u64) -> Self {
+        Self { lines: Lines::Newest(offset), count }
+    }
+
+    /// `count` lines from absolute number `line` on.
+    pub const fn from_line(line: u64, count: u64) -> Self {
+        Self { lines: Lines::From(line), count }
+    }
+}
+
 impl Default for ReadRequest {
     fn default() -> Self {
-        Self { offset: 0, count: 500 }
+        Self::newest(0, 500)
+    }
+}
+
+/// What to look for in what was shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchRequest {
+    /// A regular expression in the syntax of the crate `regex`, applied to each logical line.
+    pub pattern: String,
+    /// Upper and lower case are the same.
+    pub ignore_case: bool,
+    /// Only lines before this absolute number: where an earlier search says that it stopped.
+    pub before: Option<u64>,
+    /// Most matches to return; at least 1.
+    pub max_matches: u64,
+    /// Lines to give before and after each match; a backend may give fewer.
+    pub context: u64,
+}
+
+impl SearchRequest {
+    /// The newest 20 lines that match, without context.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            ignore_case: false,
+            before: None,
+            max_matches: 20,
+            context: 0,
+        }
     }
 }
 
@@ -178,6 +229,13 @@ pub trait TerminalSession: Send + Sync {
 
     /// Reads a page of what was shown.
     async fn read(&self, request: ReadRequest) -> Result<ReadPage, TerminalError>;
+
+    /// Searches what was shown, newest lines first. A backend without a search leaves this as it
+    /// is: `NOT_SUPPORTED`.
+    async fn search(&self, request: SearchRequest) -> Result<SearchPage, TerminalError> {
+        drop(request);
+        Err(TerminalError::NotSupported { what: "searching" })
+    }
 
     /// Signals the foreground process group, never a guess.
     async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError>;

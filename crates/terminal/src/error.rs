@@ -52,6 +52,10 @@ pub enum TerminalError {
     CloseIncomplete(String),
     #[error("{reason}")]
     Cancelled { reason: String },
+    #[error(
+        "{what} is not supported by the backend of this terminal session: read it page by page"
+    )]
+    NotSupported { what: &'static str },
     #[error("{0}")]
     Backend(String),
 }
@@ -78,6 +82,7 @@ impl TerminalError {
             Self::ShellKillRefused => "SHELL_KILL_REFUSED",
             Self::CloseIncomplete(_) => "CLOSE_INCOMPLETE",
             Self::Cancelled { .. } => "CANCELLED",
+            Self::NotSupported { .. } => "NOT_SUPPORTED",
             Self::Backend(_) => "BACKEND_FAILED",
         }
     }

@@ -18,14 +18,15 @@ mod session;
 mod table;
 
 pub use backend::{
-    CloseRequest, DISPOSAL_GRACE, OpenRequest, OutputDelta, OutputSubscription, ReadRequest,
-    SendOperation, SendRequest, SessionId, Signal, SignalReceipt, TerminalBackend, TerminalSession,
+    CloseRequest, DISPOSAL_GRACE, Lines, OpenRequest, OutputDelta, OutputSubscription, ReadRequest,
+    SearchRequest, SendOperation, SendRequest, SessionId, Signal, SignalReceipt, TerminalBackend,
+    TerminalSession,
 };
 pub use closing::{CloseFailure, DisposalFailed};
 pub use error::TerminalError;
 pub use outcome::{
-    Busy, Evidence, Foreground, InputReceipt, LastCommand, ReadPage, SendOutcome, SendState,
-    SessionStatus, StateKind, WaitReason,
+    Busy, Evidence, Foreground, InputReceipt, LastCommand, ReadPage, SearchMatch, SearchPage,
+    SendOutcome, SendState, SessionStatus, StateKind, WaitReason,
 };
 pub use plugin::TerminalPlugin;
 pub use registry::{SessionSnapshot, SpawnRequest, Spawned, TerminalRegistry};

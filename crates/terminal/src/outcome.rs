@@ -202,4 +202,34 @@ pub struct ReadPage {
     /// Absolute number of the page's oldest line since the session began, when it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_line: Option<u64>,
+    /// Why older lines than the bounds demand are gone, when something failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchPage {
+    /// The lines that match, newest first.
+    pub matches: Vec<SearchMatch>,
+    /// A search `before` this absolute number goes on where this one stopped; none when all lines
+    /// that can be read were looked at.
+    pub next: Option<u64>,
+    /// Every line that can still be read.
+    pub total_lines: u64,
+    /// Lines that were dropped, and so not looked at, are older than all of these.
+    pub truncated: bool,
+}
+
+/// A line that matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchMatch {
+    /// Its absolute number since the session began.
+    pub line: u64,
+    /// Its text; of a very long line what is around the match.
+    pub text: String,
+    /// The lines before it, oldest first.
+    pub before: Vec<String>,
+    /// The lines after it, oldest first.
+    pub after: Vec<String>,
 }

@@ -17,13 +17,13 @@ use tokio::runtime::Handle;
 
 use crate::{
     backend::{
-        CloseRequest, OpenRequest, ReadRequest, SendOperation, SendRequest, SessionId, Signal,
-        SignalReceipt, TerminalBackend,
+        CloseRequest, OpenRequest, ReadRequest, SearchRequest, SendOperation, SendRequest,
+        SessionId, Signal, SignalReceipt, TerminalBackend,
     },
     closing::dispose,
     error::TerminalError,
     opening::{CallerGuard, Setup},
-    outcome::{ReadPage, SessionStatus},
+    outcome::{ReadPage, SearchPage, SessionStatus},
     session::Session,
     table::{Admission, Selection, Table},
 };
@@ -246,6 +246,22 @@ impl TerminalRegistry {
             return Err(TerminalError::InvalidArgs(message.to_owned()));
         }
         session.read(request).await
+    }
+
+    /// Searches what was shown, newest lines first, also of a session that has exited.
+    /// `INVALID_ARGS` for a malformed pattern, `NOT_SUPPORTED` where the backend cannot.
+    pub async fn search(
+        &self,
+        owner: &Arc<Agent>,
+        id: &str,
+        request: SearchRequest,
+    ) -> Result<SearchPage, TerminalError> {
+        let session = self.find(owner, id)?;
+        if request.max_matches == 0 {
+            let message = "max_matches is 0: give the number of matches to return, at least 1";
+            return Err(TerminalError::InvalidArgs(message.to_owned()));
+        }
+        session.search(request).await
     }
 
     /// Signals the foreground process group. `SESSION_EXITED` when the session has exited.

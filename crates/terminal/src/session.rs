@@ -19,11 +19,11 @@ use tokio::{runtime::Handle, sync::watch};
 
 use crate::{
     backend::{
-        CloseRequest, ReadRequest, SendOperation, SendRequest, SessionId, Signal, SignalReceipt,
-        TerminalSession,
+        CloseRequest, ReadRequest, SearchRequest, SendOperation, SendRequest, SessionId, Signal,
+        SignalReceipt, TerminalSession,
     },
     error::TerminalError,
-    outcome::{ReadPage, SessionStatus},
+    outcome::{ReadPage, SearchPage, SessionStatus},
     registry::SessionSnapshot,
     table::Table,
 };
@@ -107,6 +107,10 @@ impl Session {
 
     pub(crate) async fn read(&self, request: ReadRequest) -> Result<ReadPage, TerminalError> {
         contain("reading", &self.id, async { self.live.read(request).await }).await
+    }
+
+    pub(crate) async fn search(&self, request: SearchRequest) -> Result<SearchPage, TerminalError> {
+        contain("searching", &self.id, async { self.live.search(request).await }).await
     }
 
     pub(crate) async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError> {

@@ -1,8 +1,8 @@
 //! A host inside the test: a composition with the built-in base layer, a private home and a
 //! private workspace.
 //!
-//! The home reaches the session log through its configuration, never through the environment,
-//! which all tests of a process share.
+//! The home reaches those who keep files there through their configuration, never through the
+//! environment, which all tests of a process share.
 
 use std::{path::Path, sync::Arc};
 
@@ -140,15 +140,17 @@ impl TestHost {
     }
 }
 
-/// The plan of `composition` over the base layer, with `home` for the session log.
+/// The plan of `composition` over the base layer, with `home` for what keeps files there.
 pub fn plan(composition: &str, home: &Path) -> anyhow::Result<Plan> {
     let linked = PluginEntry::linked();
     let base: Vec<_> =
         BASE.into_iter().filter(|name| linked.iter().any(|it| it.name == *name)).collect();
     let mut composition =
         Composition::parse("test.yml", composition, &VOCABULARY)?.with_base(&base, &linked);
-    if composition.rows().iter().any(|row| row.plugin == "session-log") {
-        composition = composition.with_config("session-log", "home", home.display().to_string());
+    for keeper in ["session-log", "terminal-bash"] {
+        if composition.rows().iter().any(|row| row.plugin == keeper) {
+            composition = composition.with_config(keeper, "home", home.display().to_string());
+        }
     }
     Ok(Plan::resolve(&composition, &linked)?)
 }

@@ -7,7 +7,7 @@ use dsh_core::Cancel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
-use terminal::{ReadPage, ReadRequest};
+use terminal::{Lines, ReadPage, ReadRequest};
 use tools::{ToolError, ToolKind};
 
 use crate::{
@@ -37,6 +37,28 @@ pub(crate) struct Args {
 
 pub(crate) struct Read;
 
+/// Keeps the newest whole lines that the bound has room for, so that the line numbers of the page
+/// are those of its text; of a single line as much as there is room for.
+fn fit(page: &mut ReadPage, cap: usize) {
+    if text::read(page, usize::MAX).len() <= cap {
+        return;
+    }
+    page.truncated = true;
+    let around = text::read(&ReadPage { text: "x".to_owned(), ..page.clone() }, usize::MAX).len();
+    let room = (cap + 1).saturating_sub(around).min(page.text.len());
+    let mut kept = text::tail(&page.text, room);
+    let cut = page.text.len() - kept.len();
+    if !page.text[..cut].ends_with('\n')
+        && let Some((_, whole)) = kept.split_once('\n')
+    {
+        kept = whole;
+    }
+    let dropped = page.text[..page.text.len() - kept.len()].matches('\n').count() as u64;
+    page.line_end = page.line_end.saturating_sub(dropped);
+    page.first_line = page.first_line.map(|line| line + dropped);
+    page.text = kept.to_owned();
+}
+
 impl Simple for Read {
     const NAME: &'static str = "terminal_read";
     const DESCRIPTION: &'static str = DESCRIPTION;
@@ -58,20 +80,22 @@ impl Simple for Read {
         session_id(&args.session_id)?;
         let mut request = ReadRequest::default();
         if let Some(offset) = args.offset {
-            request.offset = whole::<0>("offset", &offset, "0 is the newest line")?;
+            request.lines = Lines::Newest(whole::<0>("offset", &offset, "0 is the newest line")?);
         }
         if let Some(count) = args.count {
             request.count = whole::<1>("count", &count, "it is the number of lines to return")?;
         }
         let page = host.terminals.read(owner, &args.session_id, request).await;
         let mut page = page.map_err(refused)?;
-        let kept = text::tail(&page.text, host.cap);
-        if kept.len() < page.text.len() {
-            page.text = kept.to_owned();
-            page.truncated = true;
-        }
+        fit(&mut page, host.cap);
+        let lost = page.lost.take();
         if !host.report_state {
             page.first_line = None;
+        } else if let Some(why) = lost {
+            let note = format!("[older lines are lost: {why}]\n");
+            if text::read(&page, usize::MAX).len() + note.len() <= host.cap {
+                page.text.insert_str(0, &note);
+            }
         }
         Ok(page)
     }

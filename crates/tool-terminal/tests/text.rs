@@ -62,6 +62,7 @@ fn page(text: &str, truncated: bool) -> ReadPage {
         line_end: 12,
         truncated,
         first_line: None,
+        lost: None,
     }
 }
 

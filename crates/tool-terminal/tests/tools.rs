@@ -451,10 +451,12 @@ async fn every_text_keeps_the_bound() {
     let read = host.call(&agent, "terminal_read", json!({ "sessionId": "pty-1" })).await;
     assert!(read.text().len() <= 64, "{}", read.text());
     assert!(
-        read.text().ends_with("\n[lines: 0-101 of 101]\n[output truncated]"),
+        read.text() == "line\nline\nline\nline\n[lines: 0-5 of 101]\n[output truncated]",
         "{}",
         read.text()
     );
+
+    assert_eq!(read.value.unwrap()["lineEnd"], 5);
 
     let long = json!({ "sessionId": "x".repeat(500) });
     let failed = host.call(&agent, "terminal_close", long).await;

@@ -23,7 +23,7 @@ mod resize;
 
 pub(super) use edit::Part;
 
-use super::history::History;
+use super::history::{Chunk, History};
 use super::row::{self, Row};
 use std::collections::VecDeque;
 
@@ -110,6 +110,14 @@ impl Grid {
 
     pub(super) fn history(&self) -> &History {
         &self.history
+    }
+
+    pub(super) fn keep_dropped(&mut self) {
+        self.history.keep_dropped();
+    }
+
+    pub(super) fn take_dropped(&mut self) -> Vec<Chunk> {
+        self.history.take_dropped()
     }
 
     /// The rows that count: up to the cursor or the last one with text, whichever is lower.

@@ -1,7 +1,7 @@
 //! The lines that left the window: one stream of bytes, bounded by lines and by bytes.
 //!
 //! The stream is the text with a newline after each finished line, in chunks that are dropped as a
-//! whole once the front has passed them. Offsets into it are absolute, counted since the session
+//! whole once the front has passed them, and then handed on if somebody wants them. Offsets into it are absolute, counted since the session
 //! began, and so are line numbers: each chunk knows the number of its first line, everything else
 //! is found by looking for newlines.
 //!
@@ -20,13 +20,17 @@ const WHOLE: u64 = 64 * 1024;
 const SLACK_LINES: u64 = 256;
 const SLACK_BYTES: u64 = 16 * 1024;
 
-#[derive(Debug)]
-struct Chunk {
+/// A run of the stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
     /// Stream offset of its first byte.
-    start: u64,
-    /// Newlines in the stream before it.
-    lines: u64,
-    bytes: Vec<u8>,
+    pub start: u64,
+    /// Number of the line that its first byte belongs to: the newlines in the stream before it.
+    pub line: u64,
+    /// The beginning of that line is the chunk's.
+    pub whole: bool,
+    /// The text. A character may be cut at either end.
+    pub bytes: Vec<u8>,
 }
 
 impl Chunk {
@@ -46,6 +50,8 @@ impl Chunk {
 pub(super) struct History {
     chunks: VecDeque<Chunk>,
     spare: Option<Vec<u8>>,
+    /// Chunks that were dropped, if they are wanted.
+    dropped: Option<Vec<Chunk>>,
     /// Stream offsets of the text that is kept.
     head: u64,
     tail: u64,
@@ -67,6 +73,7 @@ impl History {
         Self {
             chunks: VecDeque::new(),
             spare: None,
+            dropped: None,
             head: 0,
             tail: 0,
             first_line: 0,
@@ -76,6 +83,37 @@ impl History {
             max_lines: max_lines as u64,
             max_bytes: max_bytes as u64,
         }
+    }
+
+    /// From now on chunks that are dropped wait to be taken.
+    pub(super) fn keep_dropped(&mut self) {
+        self.dropped.get_or_insert_default();
+    }
+
+    /// The chunks that were dropped since the last call, oldest first.
+    pub(super) fn take_dropped(&mut self) -> Vec<Chunk> {
+        self.dropped.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// What is there between `from` and the end, in chunks; `from` may lie before the kept text,
+    /// down to the beginning of the first chunk.
+    pub(super) fn chunks_from(&self, from: u64) -> impl Iterator<Item = Chunk> {
+        self.chunks.iter().filter_map(move |chunk| {
+            let (start, bytes) = chunk.part(from, self.tail);
+            let before = usize::try_from(start - chunk.start).unwrap_or(usize::MAX);
+            let before = chunk.bytes.get(..before).unwrap_or_default();
+            (!bytes.is_empty()).then(|| Chunk {
+                start,
+                line: chunk.line + memchr::memchr_iter(b'\n', before).count() as u64,
+                whole: before.last().map_or(chunk.whole, |last| *last == b'\n'),
+                bytes: bytes.to_vec(),
+            })
+        })
+    }
+
+    /// Stream offset of the oldest byte that is still in memory.
+    pub(super) fn oldest(&self) -> u64 {
+        self.chunks.front().map_or(self.tail, |chunk| chunk.start)
     }
 
     pub(super) fn head(&self) -> u64 {
@@ -181,11 +219,21 @@ impl History {
                 last => {
                     // The first chunk grows with its text, so that an idle session stays small.
                     let first = last.is_none();
+                    let whole = match last {
+                        Some(chunk) => chunk.bytes.last() == Some(&b'\n'),
+                        // All of the text was dropped: of the line that goes on, too?
+                        None => self.front_cut == 0,
+                    };
                     let bytes = self
                         .spare
                         .take()
                         .unwrap_or_else(|| Vec::with_capacity(if first { 0 } else { CHUNK }));
-                    self.chunks.push_back(Chunk { start: self.tail, lines: self.closed, bytes });
+                    self.chunks.push_back(Chunk {
+                        start: self.tail,
+                        line: self.closed,
+                        whole,
+                        bytes,
+                    });
                     continue;
                 }
             };
@@ -214,9 +262,10 @@ impl History {
         while let Some(chunk) = self.chunks.front()
             && chunk.start + chunk.bytes.len() as u64 <= self.head
         {
-            if let Some(mut chunk) = self.chunks.pop_front()
-                && chunk.bytes.capacity() >= CHUNK
-            {
+            let Some(mut chunk) = self.chunks.pop_front() else { break };
+            if let Some(dropped) = &mut self.dropped {
+                dropped.push(chunk);
+            } else if chunk.bytes.capacity() >= CHUNK {
                 chunk.bytes.clear();
                 self.spare = Some(chunk.bytes);
             }
@@ -302,12 +351,12 @@ impl History {
         }
         // The line follows the newline of the line before it.
         let before = number - 1;
-        let after = self.chunks.partition_point(|chunk| chunk.lines <= before);
+        let after = self.chunks.partition_point(|chunk| chunk.line <= before);
         let Some(chunk) = after.checked_sub(1).and_then(|index| self.chunks.get(index)) else {
             return self.head;
         };
-        let beyond = self.chunks.get(after).map_or(self.closed, |next| next.lines);
-        let ahead = before - chunk.lines;
+        let beyond = self.chunks.get(after).map_or(self.closed, |next| next.line);
+        let ahead = before - chunk.line;
         let Some(behind) = beyond.checked_sub(number) else { return self.tail };
         // From the nearer end: what is asked for most are the newest lines.
         let mut newlines = memchr::memchr_iter(b'\n', &chunk.bytes);
@@ -325,7 +374,7 @@ impl History {
             Some((index, offset)) if at < self.tail => {
                 let chunk = &self.chunks[index];
                 let before = &chunk.bytes[..offset.min(chunk.bytes.len())];
-                chunk.lines + memchr::memchr_iter(b'\n', before).count() as u64
+                chunk.line + memchr::memchr_iter(b'\n', before).count() as u64
             }
             _ => self.closed,
         }

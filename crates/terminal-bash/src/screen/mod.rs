@@ -26,9 +26,10 @@ mod tests;
 
 pub use full_screen::{Cell, Cursor, FullScreen};
 use grid::Grid;
+pub use history::Chunk;
 use parser::Decoder;
 pub use position::{Position, Slice};
-pub use view::Page;
+pub use view::{Page, Snapshot};
 
 /// Size and bounds of a [`Screen`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,6 +219,23 @@ impl Screen {
     /// by newlines.
     pub fn page(&self, offset: u64, count: u64, max_bytes: usize) -> Page {
         view::page(&self.state.main, offset, count, max_bytes)
+    }
+
+    /// From now on the text that the bounds drop waits for [`Screen::take_dropped`].
+    pub fn keep_dropped(&mut self) {
+        self.state.main.keep_dropped();
+    }
+
+    /// The text that was dropped since the last call: what follows the last chunk is the beginning
+    /// of [`Screen::snapshot`]. Without [`Screen::keep_dropped`] always nothing.
+    pub fn take_dropped(&mut self) -> Vec<Chunk> {
+        self.state.main.take_dropped()
+    }
+
+    /// All text that can be read; with `behind_dropped` also what the bounds hide already but was
+    /// not handed on by [`Screen::take_dropped`].
+    pub fn snapshot(&self, behind_dropped: bool) -> Snapshot {
+        view::snapshot(&self.state.main, behind_dropped)
     }
 
     /// Is the alternate screen shown?

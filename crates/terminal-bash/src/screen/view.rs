@@ -7,7 +7,7 @@
 //! the front; reading costs what the window and the result cost, not what the history holds.
 
 use super::grid::Grid;
-use super::history::History;
+use super::history::{Chunk, History};
 
 /// A page of lines, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +27,40 @@ pub struct Page {
     pub truncated: bool,
     /// Absolute number of the oldest line of the page.
     pub first_line: u64,
+}
+
+/// A copy of the text.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// The text in runs that follow each other. A newline ends each line but the last.
+    pub chunks: Vec<Chunk>,
+    /// One more than the number of the newest line that counts: an empty last one does not.
+    pub lines_end: u64,
+}
+
+/// See [`super::Screen::snapshot`].
+pub(super) fn snapshot(grid: &Grid, behind_dropped: bool) -> Snapshot {
+    let mut view = View::new(grid);
+    let history = view.history;
+    let from = if behind_dropped { history.oldest() } else { view.head };
+    let mut chunks: Vec<Chunk> = history.chunks_from(from).collect();
+    if !behind_dropped && let Some(first) = chunks.first_mut() {
+        first.whole = view.front_cut == 0;
+    }
+    let lines_end = view.lines_end();
+    let start = from.max(history.tail());
+    let window = std::mem::take(&mut view.window);
+    let hidden = usize::try_from(start - history.tail()).unwrap_or(usize::MAX).min(window.len());
+    chunks.push(Chunk {
+        start,
+        line: history.closed() + memchr::memchr_iter(b'\n', &window[..hidden]).count() as u64,
+        whole: match (hidden, chunks.last()) {
+            (0, Some(before)) => before.bytes.last() == Some(&b'\n'),
+            _ => view.front_cut == 0,
+        },
+        bytes: window[hidden..].to_vec(),
+    });
+    Snapshot { chunks, lines_end }
 }
 
 /// The whole text as one stream.

@@ -5,3 +5,4 @@ mod input;
 mod output;
 mod readiness;
 mod shell;
+mod transcript;

@@ -6,8 +6,9 @@ use std::{path::PathBuf, sync::Arc};
 use agents::Agent;
 use dsh_core::Cancel;
 use terminal::{
-    Evidence, ReadRequest, SendOperation, SendOutcome, SendRequest, Signal, SpawnRequest, Spawned,
-    StateKind, TerminalError, TerminalRegistry, Terminals, WaitReason,
+    Evidence, ReadRequest, SearchPage, SearchRequest, SendOperation, SendOutcome, SendRequest,
+    Signal, SpawnRequest, Spawned, StateKind, TerminalError, TerminalRegistry, Terminals,
+    WaitReason,
 };
 use testkit::{
     host::TestHost,
@@ -108,8 +109,15 @@ impl Shell<'_> {
     }
 
     pub(crate) async fn read(&self, offset: u64, count: u64) -> terminal::ReadPage {
-        let request = ReadRequest { offset, count };
+        self.read_page(ReadRequest::newest(offset, count)).await
+    }
+
+    pub(crate) async fn read_page(&self, request: ReadRequest) -> terminal::ReadPage {
         self.terminals().read(&self.bench.agent, &self.id, request).await.unwrap()
+    }
+
+    pub(crate) async fn search(&self, request: SearchRequest) -> SearchPage {
+        self.terminals().search(&self.bench.agent, &self.id, request).await.unwrap()
     }
 
     pub(crate) async fn signal(&self, signal: Signal) -> Result<i32, TerminalError> {

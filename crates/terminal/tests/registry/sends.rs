@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use terminal::{OutputDelta, ReadRequest, SessionStatus, Signal, TerminalError, WaitReason};
+use terminal::{
+    OutputDelta, ReadRequest, SearchRequest, SessionStatus, Signal, TerminalError, WaitReason,
+};
 use testkit::{Act, Step};
 
 use crate::{Fixture, line, refusal};
@@ -118,10 +120,10 @@ async fn an_exited_session_stays_listed_and_readable_and_takes_nothing() {
     assert_eq!(refusal(it.terminals.signal(&agent, "pty-1", Signal::Terminate).await), exited);
     let status = SessionStatus::Exited { exit_code: Some(3), signal: None };
     assert_eq!(it.terminals.list(&agent)[0].status, status);
-    let request = ReadRequest { offset: 1, count: 2 };
+    let request = ReadRequest::newest(1, 2);
     let page = it.terminals.read(&agent, "pty-1", request).await.unwrap();
     assert_eq!((page.text.as_str(), page.line_begin, page.line_end), ("2\n3", 1, 3));
-    let none = ReadRequest { offset: 0, count: 0 };
+    let none = ReadRequest::newest(0, 0);
     assert_eq!(refusal(it.terminals.read(&agent, "pty-1", none).await).code(), "INVALID_ARGS");
     assert!(it.terminals.kill(&agent, "pty-1", "").await.unwrap());
     assert!(it.ids(&agent).is_empty());
@@ -141,6 +143,11 @@ async fn signals_and_reads_reach_the_backend_and_its_panics_do_not_reach_the_cal
     assert_eq!(refusal(it.terminals.read(&agent, "pty-1", request).await).code(), "BACKEND_FAILED");
     let signal = it.terminals.signal(&agent, "pty-1", Signal::Kill).await;
     assert_eq!(refusal(signal).code(), "BACKEND_FAILED");
+    let found = it.terminals.search(&agent, "pty-1", SearchRequest::new("x")).await;
+    assert_eq!(refusal(found).code(), "NOT_SUPPORTED");
+    let none = SearchRequest { max_matches: 0, ..SearchRequest::new("x") };
+    let found = it.terminals.search(&agent, "pty-1", none).await;
+    assert_eq!(refusal(found).code(), "INVALID_ARGS");
     it.host.dispose().await.unwrap();
 }
 

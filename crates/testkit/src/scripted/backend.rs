@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dsh_core::async_trait;
 use terminal::{
-    CloseRequest, OpenRequest, ReadPage, ReadRequest, SendOperation, SendRequest, SessionStatus,
-    Signal, SignalReceipt, TerminalBackend, TerminalError, TerminalSession, WaitReason,
+    CloseRequest, Lines, OpenRequest, ReadPage, ReadRequest, SendOperation, SendRequest,
+    SessionStatus, Signal, SignalReceipt, TerminalBackend, TerminalError, TerminalSession,
+    WaitReason,
 };
 
 use super::{
@@ -180,11 +181,15 @@ impl TerminalSession for ScriptedSession {
     }
 
     async fn read(&self, request: ReadRequest) -> Result<ReadPage, TerminalError> {
-        let ReadRequest { offset, count } = request;
-        self.script.record(format!("read {} {offset} {count}", self.id));
+        let ReadRequest { lines, count } = request;
+        let at = match lines {
+            Lines::Newest(offset) => offset.to_string(),
+            Lines::From(line) => format!("from {line}"),
+        };
+        self.script.record(format!("read {} {at} {count}", self.id));
         self.script.perform(Step::Read).await?;
         let screen = self.state().screen.clone();
-        Ok(page(&screen, offset, count))
+        Ok(page(&screen, lines, count))
     }
 
     async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError> {
@@ -202,14 +207,22 @@ impl TerminalSession for ScriptedSession {
     }
 }
 
-fn page(screen: &str, offset: u64, count: u64) -> ReadPage {
+fn page(screen: &str, at: Lines, count: u64) -> ReadPage {
     let lines: Vec<&str> =
         if screen.is_empty() { Vec::new() } else { screen.split('\n').collect() };
     let total = lines.len() as u64;
-    let (begin, end) = (offset.min(total), offset.saturating_add(count).min(total));
+    let offset = match at {
+        Lines::Newest(offset) => offset,
+        Lines::From(line) => total.saturating_sub(line.saturating_add(count)),
+    };
+    let reach = match at {
+        Lines::Newest(_) => offset.saturating_add(count),
+        Lines::From(line) => total.saturating_sub(line),
+    };
+    let (begin, end) = (offset.min(total), reach.min(total));
     let at = |from_newest: u64| usize::try_from(total - from_newest).unwrap_or_default();
     let text = lines.get(at(end)..at(begin)).unwrap_or_default().join("\n");
-    let first_line = (end > begin).then(|| total - end + 1);
+    let first_line = (end > begin).then(|| total - end);
     ReadPage {
         text,
         total_lines: total,
@@ -217,5 +230,6 @@ fn page(screen: &str, offset: u64, count: u64) -> ReadPage {
         line_end: end.max(offset),
         truncated: false,
         first_line,
+        lost: None,
     }
 }

@@ -1,0 +1,62 @@
+//! Reading what was shown: from the screen at once, or from a copy of it and the transcript.
+
+use terminal::{Lines, ReadPage, ReadRequest};
+
+use super::Task;
+use crate::{
+    config::Config, request::Read, retained::Retained, screen::Screen, transcript::Transcript,
+};
+
+/// The transcript of a session, which takes what `screen` drops.
+pub(super) fn transcript(config: &Config, screen: &mut Screen) -> Option<Transcript> {
+    let limit = config.transcript_max_bytes;
+    (limit > 0).then(|| {
+        screen.keep_dropped();
+        let home = config.home.clone().ok_or_else(|| {
+            "no folder for transcripts: set DSH_HOME or HOME, or `home` in the config of \
+             `terminal-bash`"
+                .to_owned()
+        });
+        Transcript::new(&home, limit)
+    })
+}
+
+impl Task {
+    /// Hands what the screen dropped to the transcript.
+    pub(super) fn keep_dropped(&mut self) {
+        if let Some(transcript) = &mut self.transcript {
+            for chunk in self.screen.take_dropped() {
+                transcript.push(chunk);
+            }
+        }
+    }
+
+    pub(super) fn read(&self, request: ReadRequest) -> Read {
+        let Lines::Newest(offset) = request.lines else { return Read::From(self.text()) };
+        let page = self.screen.page(offset, request.count, self.max_read());
+        let archive = self.transcript.as_ref().map(Transcript::archive);
+        let older = archive.as_ref().and_then(|it| it.first());
+        let total_lines = match older {
+            // It goes on where memory ends.
+            Some(_) if page.line_end >= page.total_lines => return Read::From(self.text()),
+            Some(oldest) => page.first_line + page.line_end - oldest.line,
+            None => page.total_lines,
+        };
+        Read::Page(ReadPage {
+            text: page.text,
+            total_lines,
+            line_begin: page.line_begin,
+            line_end: page.line_end,
+            truncated: page.truncated,
+            first_line: Some(page.first_line),
+            lost: archive.filter(|_| page.truncated).and_then(|it| it.lost()),
+        })
+    }
+
+    /// Everything that can still be read.
+    pub(super) fn text(&self) -> Retained {
+        let archive = self.transcript.as_ref().map(Transcript::archive);
+        let behind = archive.as_ref().is_some_and(|it| it.first().is_some());
+        Retained::new(archive, self.screen.snapshot(behind), self.max_read())
+    }
+}
