@@ -1,11 +1,58 @@
 //! Notices for an agent: what happened elsewhere and belongs into its next step.
 //!
-//! Guarantees: order of arrival, each notice is drained once, a waiter never misses one.
+//! Guarantees:
+//! - order of arrival; each notice is drained once; a waiter never misses one;
+//! - a notice whose [`Told`] is set is gone: it is neither drained nor counted nor does it wake;
+//! - between two messages of the user an idle agent is woken at most as often as the notices allow.
+//!
+//! Whoever runs the turns of an agent drains the inbox in each step, calls
+//! [`Inbox::user_spoke`] with each message of the user, and awaits [`Inbox::wake`] beside the next
+//! message while the agent is idle:
+//!
+//! ```
+//! # async fn run(agent: &agents::Agent, mut next_message: impl AsyncFnMut() -> String) {
+//! loop {
+//!     tokio::select! {
+//!         message = next_message() => agent.inbox().user_spoke(),
+//!         () = agent.inbox().wake() => {} // a turn of its own, about the notices
+//!     }
+//!     // In every step of the turn, before the model is asked:
+//!     for notice in agent.inbox().drain() { /* … notice.text … */ }
+//! }
+//! # }
+//! ```
 
-use std::sync::Mutex;
+use std::sync::{
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicBool, Ordering},
+};
 
 use dsh_core::lock;
 use tokio::sync::watch;
+
+/// Whether the model has been told of something already. Clones share it; it is set once.
+#[derive(Clone, Debug, Default)]
+pub struct Told(Arc<AtomicBool>);
+
+impl Told {
+    /// The model knows.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it knows.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl PartialEq for Told {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Told {}
 
 /// One notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,60 +60,126 @@ use tokio::sync::watch;
 pub struct Notice {
     /// What the model reads.
     pub text: String,
+    /// An idle agent may be woken for it while it was woken less often than this since the last
+    /// message of its user; 0 for never.
+    pub wakes: u32,
+    /// Set when the model learns of the same by other means; the notice is obsolete then.
+    pub told: Option<Told>,
 }
 
 impl Notice {
-    /// A notice with this text.
+    /// A notice with this text, for the agent's next step.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into() }
+        Self { text: text.into(), wakes: 0, told: None }
+    }
+
+    /// The same, worth waking an idle agent that was woken less often than `most` times since the
+    /// last message of its user.
+    #[must_use]
+    pub fn waking(self, most: u32) -> Self {
+        Self { wakes: most, ..self }
+    }
+
+    /// The same, obsolete once `told` is set.
+    #[must_use]
+    pub fn unless(self, told: Told) -> Self {
+        Self { told: Some(told), ..self }
+    }
+
+    /// Whether the model has learned of it by other means.
+    pub fn is_obsolete(&self) -> bool {
+        self.told.as_ref().is_some_and(Told::is_set)
     }
 }
 
 /// The notices an agent has not read yet.
 pub struct Inbox {
-    notices: Mutex<Vec<Notice>>,
+    state: Mutex<State>,
     count: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct State {
+    notices: Vec<Notice>,
+    /// How often the agent was woken since the last message of its user.
+    woken: u32,
+}
+
+impl State {
+    /// Whether a notice wakes the agent, which is counted.
+    fn may_wake(&mut self) -> bool {
+        let may = self.notices.iter().any(|it| self.woken < it.wakes);
+        self.woken += u32::from(may);
+        may
+    }
 }
 
 impl Inbox {
     pub(crate) fn new() -> Self {
-        Self { notices: Mutex::default(), count: watch::Sender::new(0) }
+        Self { state: Mutex::default(), count: watch::Sender::new(0) }
     }
 
     /// Appends a notice and wakes whoever waits.
     pub fn push(&self, notice: Notice) {
-        self.change(|notices| notices.push(notice));
+        self.change(|state| state.notices.push(notice));
     }
 
     /// Takes all notices, oldest first.
     pub fn drain(&self) -> Vec<Notice> {
-        self.change(std::mem::take)
+        self.change(|state| std::mem::take(&mut state.notices))
     }
 
     /// Resolves when there is at least one notice. It does not take it: another waiter may.
     pub async fn arrived(&self) {
         let mut count = self.count.subscribe();
-        // The sender lives in `self`, so waiting cannot fail.
-        count.wait_for(|count| *count > 0).await.ok();
+        while self.current().notices.is_empty() {
+            // The sender lives in `self`, so waiting cannot fail.
+            count.changed().await.ok();
+        }
     }
 
-    /// The number of waiting notices, and its changes.
+    /// Resolves when a waiting notice may wake the agent, and counts it as woken. It takes no
+    /// notice. A call that is dropped before it resolves counts nothing.
+    pub async fn wake(&self) {
+        let mut count = self.count.subscribe();
+        while !self.current().may_wake() {
+            count.changed().await.ok();
+        }
+    }
+
+    /// The user has written: the agent may be woken again as often as its notices allow.
+    pub fn user_spoke(&self) {
+        self.change(|state| state.woken = 0);
+    }
+
+    /// The number of waiting notices, and its changes. Notices that became obsolete meanwhile may
+    /// still be counted.
     pub fn watch(&self) -> watch::Receiver<usize> {
         self.count.subscribe()
     }
 
-    fn change<T>(&self, edit: impl FnOnce(&mut Vec<Notice>) -> T) -> T {
-        let mut notices = lock(&self.notices);
-        let out = edit(&mut notices);
+    /// Changes the state and tells everybody who waits.
+    fn change<T>(&self, edit: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.current();
+        let out = edit(&mut state);
         // Published under the lock, so that the count never lags behind a later change.
-        self.count.send_replace(notices.len());
+        self.count.send_replace(state.notices.len());
         out
+    }
+
+    /// The state without what is obsolete.
+    fn current(&self) -> MutexGuard<'_, State> {
+        let mut state = lock(&self.state);
+        state.notices.retain(|it| !it.is_obsolete());
+        state
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use futures_util::FutureExt as _;
 
     use super::*;
 
@@ -87,5 +200,47 @@ mod tests {
         assert_eq!(*inbox.watch().borrow(), 2);
         assert_eq!(inbox.drain(), [Notice::new("two"), Notice::new("three")]);
         assert_eq!(inbox.drain(), []);
+    }
+
+    #[test]
+    fn what_the_model_was_told_meanwhile_is_obsolete() {
+        let inbox = Inbox::new();
+        let told = Told::default();
+        inbox.push(Notice::new("one").waking(3).unless(told.clone()));
+        inbox.push(Notice::new("two"));
+        told.set();
+        assert_eq!(inbox.wake().now_or_never(), None);
+        assert_eq!(inbox.drain(), [Notice::new("two")]);
+        inbox.push(Notice::new("three").unless(told));
+        assert_eq!(inbox.arrived().now_or_never(), None);
+        assert_eq!(inbox.drain(), []);
+    }
+
+    #[test]
+    fn an_idle_agent_is_woken_only_so_often() {
+        let inbox = Inbox::new();
+        let wakes = || inbox.wake().now_or_never().is_some();
+        inbox.push(Notice::new("quiet"));
+        assert!(!wakes());
+        for _ in 0..2 {
+            for expected in [true, true, true, false] {
+                inbox.push(Notice::new("done").waking(3));
+                assert_eq!(wakes(), expected);
+                inbox.drain();
+            }
+            inbox.user_spoke();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_of_the_user_lets_waiting_notices_wake_again() {
+        let inbox = Arc::new(Inbox::new());
+        inbox.push(Notice::new("one").waking(1));
+        inbox.wake().await;
+        inbox.drain();
+        inbox.push(Notice::new("two").waking(1));
+        assert_eq!(inbox.wake().now_or_never(), None, "it was woken once already");
+        inbox.user_spoke();
+        assert_eq!(inbox.wake().now_or_never(), Some(()));
     }
 }

@@ -9,11 +9,11 @@
 //! - agents end with the host: their scopes are children of the plugin's.
 
 mod agent;
-mod inbox;
+pub mod inbox;
 mod registry;
 
 pub use agent::{Agent, AgentInstance, AgentSpec, AgentStatus, ToolFilter};
-pub use inbox::{Inbox, Notice};
+pub use inbox::{Inbox, Notice, Told};
 pub use registry::{AgentError, AgentRegistry};
 
 use dsh_core::{Ctx, Deps, Plugin, Provided, Service, async_trait, plugin::NoConfig};

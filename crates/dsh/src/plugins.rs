@@ -6,6 +6,7 @@ use dsh_core::Vocabulary;
 // `tests/plugins.rs` compares it with the workspace.
 use agent_loop as _;
 use agents as _;
+use jobs as _;
 use mcp as _;
 use model_openai as _;
 use model_script as _;
@@ -15,6 +16,7 @@ use subprocess as _;
 use system_prompt as _;
 use terminal as _;
 use terminal_bash as _;
+use tool_jobs as _;
 use tool_terminal as _;
 use tools as _;
 
@@ -24,9 +26,10 @@ pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
     aliases: &[
         ("agent", "agents"),
         ("subprocess-local", "subprocess"),
+        ("jobs-local", "jobs"),
         ("session-persistence-jsonl", "session-log"),
     ],
-    not_provided: &["jobs", "jobs-local", "tool-jobs", "web"],
+    not_provided: &["web"],
 };
 
 /// Rows the host adds unless the composition has them or another provider of their service.

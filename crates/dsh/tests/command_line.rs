@@ -107,7 +107,6 @@ fn broken_compositions_start_nothing() {
             vec!["c.yml:4: row `second` provides service `terminals`", "c.yml:1"],
         ),
         (format!("{rows}- name: terminal\n"), vec!["c.yml:4", "`terminal` is already used"]),
-        (format!("{rows}- name: jobs\n"), vec!["c.yml:4", "does not provide"]),
         (
             "- name: terminal\n  config: !!js '1'\n".to_owned(),
             vec!["c.yml:1", "write the value itself"],

@@ -1,0 +1,91 @@
+//! Reading: deltas of streams, answers that stay, and what is kept how long.
+
+use std::sync::{Arc, Weak};
+
+use jobs::{Ending, JobEnd, JobRegistry as _, JobStatus};
+
+use super::{Work, World, request};
+
+#[tokio::test]
+async fn a_stream_is_read_once_and_its_rest_after_the_end() {
+    let world = World::new();
+    let agent = world.agent("a");
+    let work = Work::new();
+    world.start(Some(&agent), &work).unwrap();
+    let read = async || {
+        let reading = world.jobs.read(Some(&agent), "test-1").await.unwrap();
+        (reading.output.text, reading.job.status)
+    };
+    assert_eq!(read().await, (String::new(), JobStatus::Running));
+    work.put_out("one");
+    assert_eq!(read().await, ("one".to_owned(), JobStatus::Running));
+    work.put_out("two");
+    work.put_out(", three");
+    work.complete();
+    world.ended(Some(&agent), "test-1").await;
+    assert_eq!(read().await, ("two, three".to_owned(), JobStatus::Completed));
+    assert_eq!(read().await, (String::new(), JobStatus::Completed));
+    world.dispose().await;
+}
+
+#[tokio::test]
+async fn an_output_that_comes_with_the_end_stays() {
+    let world = World::new();
+    let agent = world.agent("a");
+    let work = Work::new();
+    world.start(Some(&agent), &work).unwrap();
+    let read = async || world.jobs.read(Some(&agent), "test-1").await.unwrap().output.text;
+    assert_eq!(read().await, "");
+    work.end(JobEnd::new(Ending::Completed, "done").with_output("the answer"));
+    world.ended(Some(&agent), "test-1").await;
+    for _ in 0..3 {
+        assert_eq!(read().await, "the answer");
+    }
+    world.dispose().await;
+}
+
+#[tokio::test]
+async fn what_is_kept_is_bounded_and_its_newest_part() {
+    let world = World::new();
+    let work = Work::new();
+    let mut limited = request(None, &work);
+    limited.output_limit_bytes = Some(5);
+    assert_eq!(world.jobs.start(limited).unwrap().output_limit_bytes, Some(5));
+    work.put_out("0123é6789");
+    work.complete();
+    world.ended(None, "test-1").await;
+    let output = world.jobs.read(None, "test-1").await.unwrap().output;
+    assert_eq!((output.text.as_str(), output.truncated), ("6789", true));
+    let again = world.jobs.read(None, "test-1").await.unwrap().output;
+    assert_eq!((again.text.as_str(), again.truncated), ("", false));
+    world.dispose().await;
+}
+
+#[tokio::test]
+async fn a_thousand_jobs_leave_no_growth() {
+    let world = World::new();
+    let agent = world.agent("a");
+    let mut works: Vec<Weak<Work>> = Vec::new();
+    for number in 1..=1_000 {
+        let work = Work::new();
+        works.push(Arc::downgrade(&work));
+        let id = world.start(Some(&agent), &work).unwrap().id;
+        work.put_out("something");
+        work.complete();
+        drop(work);
+        world.ended(Some(&agent), id.as_str()).await;
+        if number % 2 == 0 {
+            world.jobs.read(Some(&agent), id.as_str()).await.unwrap();
+        }
+    }
+    let listed = world.jobs.list(Some(&agent));
+    assert!(listed.len() <= 65, "{}", listed.len());
+    assert_eq!(listed.last().unwrap().id.as_str(), "test-1000");
+    // What nobody was told of is kept longer than what somebody was.
+    assert!(listed.iter().any(|it| it.id.as_str() == "test-900" || it.id.as_str() == "test-901"));
+    testkit::wait_until("the work of all of them is dropped", || {
+        works.iter().all(|work| work.strong_count() == 0)
+    })
+    .await;
+    world.dispose().await;
+}
