@@ -54,6 +54,10 @@ pub enum Fault {
     DuplicateRow { row: String, first: Place },
     /// The configuration does not fit.
     Config { row: String, path: String, message: String, similar: Option<String> },
+    /// An item of an overlay does not have the shape of one.
+    Item { message: String },
+    /// An overlay is about a row that there is not.
+    Target { target: String, similar: Option<String>, ids: Vec<String> },
     /// A flag of the command line configures a plugin that has no row.
     Override { plugin: String, key: String },
     /// Two rows provide the same service.
@@ -127,7 +131,8 @@ impl fmt::Display for Fault {
             Self::AmbiguousPlugin { plugin } => {
                 write!(f, "two linked crates register plugin `{plugin}`")
             }
-            Self::Row { message } => f.write_str(message),
+            Self::Row { message } | Self::Item { message } => f.write_str(message),
+            Self::Target { target, .. } => write!(f, "no row has the id `{target}`"),
             Self::RowKey { key, .. } => write!(f, "a row has no key `{key}`"),
             Self::Tag { path, tag } => write!(f, "{path}: tag `{tag}` is not evaluated"),
             Self::UnknownPlugin { plugin, .. } => write!(f, "no plugin is named `{plugin}`"),
@@ -171,6 +176,11 @@ impl Fault {
         Some(match self {
             Self::AmbiguousPlugin { .. } => "rename one of them and build again".to_owned(),
             Self::Row { .. } | Self::Config { .. } => return None,
+            Self::Item { .. } => {
+                "an overlay's item is `{id, config}`, `{id, disabled}` or `{insert: before|after, id, row}`"
+                    .to_owned()
+            }
+            Self::Target { ids, .. } => format!("rows: {}", ids.join(", ")),
             Self::RowKey { .. } => {
                 "a row has `name`, `id`, `disabled` and `config`; settings of the plugin go into `config`"
                     .to_owned()
@@ -208,7 +218,7 @@ impl Fault {
     fn similar(&self) -> Option<&str> {
         match self {
             Self::RowKey { similar, .. } | Self::UnknownPlugin { similar, .. } => *similar,
-            Self::Config { similar, .. } => similar.as_deref(),
+            Self::Config { similar, .. } | Self::Target { similar, .. } => similar.as_deref(),
             _ => None,
         }
     }

@@ -28,7 +28,7 @@ fn a_row_keeps_its_place_state_and_written_configuration() {
     let rows = composition.rows();
     let seen: Vec<(String, RowState, Value)> = rows
         .iter()
-        .map(|row| (row.place.to_string(), row.state, row.config.clone().into()))
+        .map(|row| (row.place.to_string(), row.state, row.config.values.clone().into()))
         .collect();
     assert_eq!(
         seen,
@@ -54,7 +54,7 @@ fn numbers_booleans_and_text_keep_their_yaml_types() {
     let expected = json!({
         "a": 1, "b": 1.5, "c": true, "d": "yes", "e": "1", "f": "0755", "g": "7", "h": null,
     });
-    assert_eq!(Value::from(composition.rows()[0].config.clone()), expected);
+    assert_eq!(Value::from(composition.rows()[0].config.values.clone()), expected);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn flags_override_keys_of_a_row_and_need_one() {
         parse("- name: voices\n- name: voice\n  config: { text: do, range: { low: 2 } }\n")
             .with_config("voice", "text", "re");
     assert_eq!(
-        Value::from(flagged.rows()[1].config.clone()),
+        Value::from(flagged.rows()[1].config.values.clone()),
         json!({ "text": "re", "range": { "low": 2 } })
     );
     assert!(resolve(&flagged).is_ok());
@@ -145,7 +145,7 @@ fn an_entry_tells_catalogs_what_the_plugin_is() {
 
     let entry = linked.iter().find(|entry| entry.name == "voice").unwrap();
     let written =
-        parse("- name: voice\n  config: { range: { high: 5 } }\n").rows()[0].config.clone();
+        parse("- name: voice\n  config: { range: { high: 5 } }\n").rows()[0].config.values.clone();
     assert_eq!(
         (entry.fill_defaults)(written).unwrap(),
         json!({ "text": "la", "range": { "low": 1, "high": 5 } })

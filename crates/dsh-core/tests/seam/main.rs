@@ -5,5 +5,6 @@ mod app;
 mod broken;
 mod compile;
 mod composition;
+mod layers;
 mod plugins;
 mod scope;
