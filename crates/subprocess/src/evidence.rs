@@ -25,8 +25,36 @@ pub struct Evidence {
     /// group, with their threads; with [`Scan::Fast`] the one that waits on the terminal, if it was
     /// found.
     pub processes: Vec<ProcessFacts>,
+    /// Processes outside the group, of other sessions, that hold the terminal and were seen to wait
+    /// for it since the group came to the foreground. Looked for when somebody is blocked in a read
+    /// and nobody of the group is it, and when the modes are a program's own and nobody of the group
+    /// waits.
+    pub outside: Vec<ProcessFacts>,
+    /// Processes outside the group on which a member waits: its descendants in other sessions, where
+    /// it waits for a child, and the session's writers of the pipe it reads.
+    pub awaited: Vec<ProcessFacts>,
+    /// Terminals behind this one, where a process that was looked at waits for their masters.
+    pub inner: Vec<InnerTerminal>,
     /// Output fence: the terminal holds output that was not read yet.
     pub unread_output: bool,
+}
+
+/// A terminal whose master a process holds that waits on an outer one: `script`, a multiplexer. Looked
+/// at after the outer one's readers and before its output fence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InnerTerminal {
+    /// The process that holds the master.
+    pub relay: i32,
+    /// Input fence of this terminal.
+    pub unread_input: Option<bool>,
+    /// Some thread is blocked in a read of it, as far as that can be told.
+    pub blocked_reader: Option<bool>,
+    /// Its modes; none where it cannot be opened.
+    pub modes: Option<Modes>,
+    /// All of its foreground group; empty where that could not be found.
+    pub processes: Vec<ProcessFacts>,
+    /// Terminals behind this one.
+    pub inner: Vec<InnerTerminal>,
 }
 
 /// How far a probe shall look.
@@ -120,7 +148,8 @@ pub enum Wait {
         /// Bound of the wait in milliseconds; none for none.
         timeout_ms: Option<u64>,
     },
-    /// Blocked in a read of something else, or until one of several other things is readable.
+    /// Blocked in a read of something else, or until one of several other things is readable. Who
+    /// opens a FIFO waits for it, too: for its other end.
     OtherInput {
         /// What it waits for.
         on: Vec<Descriptor>,
@@ -131,6 +160,8 @@ pub enum Wait {
     Sleeping,
     /// Waits for a child process.
     Child,
+    /// Waits until another process releases a lock on a file.
+    Lock,
     /// Blocked in a write (to a full pipe, to a stopped terminal).
     Writing(Descriptor),
     /// Another blocking call, by name.

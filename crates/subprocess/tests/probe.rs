@@ -142,6 +142,184 @@ async fn standard_input_that_is_not_the_terminal() {
 }
 
 #[tokio::test]
+async fn files_that_others_keep_busy() {
+    let (_directory, path) = support::temp();
+    let file = path.display();
+    let pipe = Wait::OtherInput { on: vec![Descriptor::Pipe], timeout_ms: None };
+    reaches(sh(&format!("mkfifo {file}/f; exec cat {file}/f")), "cat", pipe).await;
+    let lock = format!("exec 9> {file}/l; flock 9; exec 8> {file}/l; flock 8; :");
+    reaches(sh(&lock), "flock", Wait::Lock).await;
+    let lock = format!(
+        "import fcntl, os; f = open('{file}/m', 'w'); fcntl.lockf(f, fcntl.LOCK_EX)\n\
+         if os.fork(): os.wait()\n\
+         else: fcntl.lockf(f, fcntl.LOCK_EX)"
+    );
+    reaches(python(&lock), "python", Wait::Lock).await;
+}
+
+/// Readers that never call `read`.
+#[tokio::test]
+async fn a_terminal_that_is_spliced() {
+    let script = "import ctypes, os; r, w = os.pipe()\n\
+        ctypes.CDLL(None).splice(0, None, w, None, 99, 0)";
+    reaches(python(script), "python", Wait::TerminalRead { fd: 0 }).await;
+}
+
+/// A read, and a poll, that a program has handed to a ring. Where rings are forbidden, it sleeps.
+#[tokio::test]
+async fn a_terminal_behind_a_ring() {
+    const READ: u8 = 22;
+    const POLL: u8 = 6;
+    for operation in [READ, POLL] {
+        let script = format!(
+            "import ctypes, mmap, os, struct, time\n\
+             call = ctypes.CDLL(None, use_errno=True).syscall\n\
+             params = ctypes.create_string_buffer(120)\n\
+             ring = call(425, 4, params)\n\
+             if ring < 0: time.sleep(1000)\n\
+             fields = struct.unpack_from('30I', params)\n\
+             size = fields[16] + fields[0] * 4\n\
+             queue = mmap.mmap(ring, size, offset=0)\n\
+             entries = mmap.mmap(ring, fields[0] * 64, offset=0x10000000)\n\
+             target = ctypes.create_string_buffer(9)\n\
+             struct.pack_into('=BBHiQQII', entries, 0, {operation}, 0, 0, 0, 0,\n\
+             \x20   ctypes.addressof(target) if {operation} == 22 else 0, 9 if {operation} == 22 else 0,\n\
+             \x20   0 if {operation} == 22 else 1)\n\
+             struct.pack_into('I', queue, fields[16], 0)\n\
+             struct.pack_into('I', queue, fields[11], 1)\n\
+             call(426, ring, 1, 1, 1, None, 0)"
+        );
+        let mut session = Session::start(python(&script)).await;
+        let ring = Wait::Multiplexed {
+            call: Multiplexer::IoUring,
+            fd: 0,
+            others: vec![],
+            timeout_ms: None,
+        };
+        let seen =
+            |it: &Evidence| waits(it, "python", &ring) || waits(it, "python", &Wait::Sleeping);
+        session.until_evidence(Depth::Full, "waits for the ring", seen).await;
+        session.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_behind_a_relay() {
+    for (inner, command, wait) in
+        [("cat", "cat", Wait::TerminalRead { fd: 0 }), ("sleep 1000", "sleep", Wait::Sleeping)]
+    {
+        // The shell of `script` becomes the program.
+        let line = format!("script -qc 'exec {inner}' /dev/null");
+        let mut session = Session::start(sh(&line)).await;
+        let is_there = |it: &Evidence| {
+            let [inner] = &it.inner[..] else { return false };
+            let found = inner.processes.iter().find(|it| it.command == command);
+            found.is_some_and(|it| it.threads.iter().any(|it| it.wait == wait))
+        };
+        let evidence = session.until_evidence(Depth::Full, "the inner terminal", is_there).await;
+        let inner = &evidence.inner[0];
+        assert_eq!((inner.unread_input, inner.modes), (Some(false), Some(LINE)));
+        assert!(evidence.processes.iter().any(|it| it.pid == inner.relay));
+        let unchanged = |it: &Evidence| it.scan == Scan::Unchanged && is_there(it);
+        session.until_evidence(Depth::Full, "a look that rests on the last", unchanged).await;
+        if command == "cat" {
+            assert_eq!(inner.blocked_reader, Some(true));
+            // What is typed ahead of it stays there.
+            session.type_line("one\rtwo");
+            session.until("two").await;
+            session.until_evidence(Depth::Full, "it reads again", is_there).await;
+        }
+        session.close().await;
+    }
+}
+
+/// One terminal inside another, and one in a file system of its own that counts from the same numbers.
+#[tokio::test]
+async fn terminals_within_terminals() {
+    let nested = "script -qc \"script -qc 'exec cat' /dev/null\" /dev/null";
+    let mut session = Session::start(sh(nested)).await;
+    let reads = |it: &subprocess::InnerTerminal| {
+        it.processes
+            .iter()
+            .flat_map(|it| &it.threads)
+            .any(|it| it.wait == Wait::TerminalRead { fd: 0 })
+    };
+    session
+        .until_evidence(Depth::Full, "the innermost", |it| {
+            it.inner.iter().flat_map(|it| &it.inner).any(reads)
+        })
+        .await;
+    session.close().await;
+}
+
+#[tokio::test]
+#[ignore = "needs root"]
+async fn a_terminal_of_another_instance() {
+    let own = "mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts && \
+        mount --bind /dev/pts/ptmx /dev/ptmx && exec script -qc 'exec cat' /dev/null";
+    let mut session =
+        Session::start(support::spec("/usr/bin/unshare", &["-m", "sh", "-c", own])).await;
+    session
+        .until_evidence(Depth::Full, "the inner reader", |it| {
+            let threads = it.inner.iter().flat_map(|it| &it.processes).flat_map(|it| &it.threads);
+            threads.map(|it| &it.wait).any(|it| *it == Wait::TerminalRead { fd: 0 })
+        })
+        .await;
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_reader_of_another_session_is_found() {
+    let mut session = Session::start(sh("setsid -w cat; :")).await;
+    let read = Wait::TerminalRead { fd: 0 };
+    let is_there = |it: &Evidence| {
+        let found = it.outside.iter().find(|it| it.command == "cat");
+        found.is_some_and(|it| it.threads.iter().any(|it| it.wait == read))
+    };
+    session.until_evidence(Depth::Full, "the reader", is_there).await;
+    session
+        .until_evidence(Depth::Full, "a look that rests on the last", |it| {
+            it.scan == Scan::Unchanged && is_there(it)
+        })
+        .await;
+    session.close().await;
+    // In raw mode by a wait that the zero-byte read does not tell.
+    let script = "import os, select, tty\n\
+        if os.fork(): os.wait()\n\
+        os.setsid(); tty.setraw(0); select.select([0], [], [])";
+    let mut session = Session::start(python(script)).await;
+    let select = multiplexed(Multiplexer::Select, 0);
+    session
+        .until_evidence(Depth::Full, "the waiter", |it| {
+            it.outside.iter().flat_map(|it| &it.threads).any(|it| it.wait == select)
+        })
+        .await;
+    session.close().await;
+}
+
+#[tokio::test]
+async fn whom_the_foreground_waits_for() {
+    let awaited = |it: &Evidence, command: &str, wait: &Wait| {
+        let found = it.awaited.iter().find(|it| it.command == command);
+        found.is_some_and(|it| it.threads.iter().any(|it| it.wait == *wait))
+    };
+    let mut session = Session::shell().await;
+    for (line, command) in [
+        // A child in a session of its own, and one further down.
+        ("setsid -w sleep 1000", "sleep"),
+        ("bash -c 'setsid -w bash -c \"sleep 1000; :\"; :'", "sleep"),
+        // A writer in the shell's group.
+        ("cat <(exec sleep 1000)", "sleep"),
+    ] {
+        session.type_line(line);
+        session.until_evidence(Depth::Full, line, |it| awaited(it, command, &Wait::Sleeping)).await;
+        session.process.signal_foreground("SIGKILL", true).unwrap();
+        session.until("dsh> ").await;
+    }
+    session.close().await;
+}
+
+#[tokio::test]
 async fn a_server() {
     let script = "import http.server as h; \
         h.ThreadingHTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler).serve_forever()";

@@ -44,6 +44,8 @@ pub(crate) struct Task {
     config: Arc<Config>,
     status: watch::Sender<SessionStatus>,
     born: Instant,
+    /// When the last exchange settled.
+    settled_at: Moment,
     /// Where the text ends that was delivered last.
     delivered: Position,
     live: Option<Live>,
@@ -84,6 +86,7 @@ impl Task {
             config,
             status,
             born: Instant::now(),
+            settled_at: Moment::ZERO,
             live: None,
             exit: None,
             output_ended: false,
@@ -140,6 +143,7 @@ impl Task {
                 settled = self.advance() => if let Some(settled) = settled
                     && !self.goes_on(&settled)
                 {
+                    self.settled_at = self.now();
                     self.settle(&settled);
                 },
             }
@@ -150,7 +154,10 @@ impl Task {
         // Whatever arrived while the mailbox was served first.
         self.take_output();
         match request {
-            Request::Send { request, settler } => self.send(&request, settler),
+            Request::Send { request, settler } => {
+                self.recheck().await;
+                self.send(&request, settler);
+            }
             Request::Delta { exchange, follower, reply } => {
                 reply.send(self.delta(exchange, follower)).ok();
             }
@@ -238,6 +245,14 @@ impl Task {
                 }
                 None
             }
+        }
+    }
+
+    /// A verdict that was no proof is held against what its process has done since.
+    async fn recheck(&mut self) {
+        if self.judge.may_be_refuted() && self.exit.is_none() {
+            let evidence = self.process.probe(Depth::Full).await;
+            self.judge.recheck(&evidence, self.now().saturating_sub(self.settled_at));
         }
     }
 
@@ -396,6 +411,8 @@ impl Task {
             if let Some(settler) = &live.settler {
                 settler.announce_output();
             }
+        } else if visible {
+            self.judge.disturbed();
         }
     }
 

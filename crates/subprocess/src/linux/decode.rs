@@ -7,6 +7,9 @@
 //! - Structures are read from the thread's memory; without the right to, the answer is
 //!   [`Wait::Opaque`].
 
+mod channel;
+mod ring;
+
 use std::io;
 
 use syscalls::Sysno;
@@ -18,6 +21,8 @@ use crate::evidence::{Descriptor, Multiplexer, Wait};
 const INPUT: u32 = 0x41;
 /// `POLLOUT | POLLWRNORM`.
 const ROOM: u32 = 0x104;
+/// `F_SETLKW` and `F_OFD_SETLKW`; the former has another number where a `long` has 32 bits.
+const LOCK_COMMANDS: [i32; 3] = [7, 14, 38];
 /// Larger sets are looked at only so far.
 const MAX_SET: usize = 1024;
 /// How many descriptors besides the terminal are told.
@@ -57,13 +62,21 @@ pub(crate) fn wait_of(view: &View<'_>, text: &[u8]) -> Wait {
     }
 }
 
-/// The wait of a thread whose `syscall` file cannot be read.
-pub(crate) fn unreadable(error: &io::Error) -> Wait {
+/// The wait of a thread whose `syscall` file cannot be read: what its wait channel tells by itself.
+pub(crate) fn unreadable(view: &View<'_>, error: &io::Error) -> Wait {
     match error.raw_os_error() {
         // It vanished between two looks.
         Some(libc::ESRCH | libc::ENOENT) => Wait::Zombie,
-        _ => Wait::Opaque,
+        _ => channel(view).map_or(Wait::Opaque, |it| channel::wait_of(&it)),
     }
+}
+
+/// The function of the kernel a thread sleeps in; none where it may not be told.
+fn channel(view: &View<'_>) -> Option<String> {
+    let mut buffer = [0; 128];
+    let path = format_args!("{}/task/{}/wchan", view.pid, view.tid);
+    let name = String::from_utf8_lossy(view.proc.read(path, &mut buffer).ok()?).trim().to_owned();
+    (!name.is_empty() && name != "0").then_some(name)
 }
 
 impl Call {
@@ -86,7 +99,13 @@ impl Call {
 fn in_call(view: &View<'_>, name: &'static str, args: [u64; 6]) -> Wait {
     let decoded = match name {
         "read" | "readv" | "pread64" | "preadv" | "preadv2" | "recvfrom" | "recvmsg"
-        | "recvmmsg" | "accept" | "accept4" => Ok(reading(view, int(args[0]))),
+        | "recvmmsg" | "accept" | "accept4" | "splice" | "tee" | "copy_file_range" => {
+            Ok(reading(view, int(args[0])))
+        }
+        "sendfile" | "sendfile64" => Ok(reading(view, int(args[1]))),
+        "open" | "openat" | "openat2" => Ok(opening(view, name)),
+        "flock" => Ok(Wait::Lock),
+        "fcntl" | "fcntl64" if LOCK_COMMANDS.contains(&int(args[1])) => Ok(Wait::Lock),
         "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" | "sendto" | "sendmsg"
         | "sendmmsg" => Ok(Wait::Writing(view.resolve(int(args[0])).what)),
         "poll" => polled(view, name, args, Ok(milliseconds(args[2]))),
@@ -100,6 +119,7 @@ fn in_call(view: &View<'_>, name: &'static str, args: [u64; 6]) -> Wait {
         "nanosleep" | "clock_nanosleep" => Ok(Wait::Sleeping),
         "wait4" | "waitid" | "waitpid" => Ok(Wait::Child),
         "restart_syscall" => Ok(restarted(view, args)),
+        "io_uring_enter" => Ok(ring::wait_of(view, int(args[0]), name)),
         _ => Ok(Wait::Other(name)),
     };
     decoded.unwrap_or_else(|error| match error.raw_os_error() {
@@ -111,20 +131,23 @@ fn in_call(view: &View<'_>, name: &'static str, args: [u64; 6]) -> Wait {
 /// After a stop and a continue, a timed wait goes on under this number; the registers still hold
 /// the first call's arguments, and only the kernel's wait channel tells which call it was.
 fn restarted(view: &View<'_>, args: [u64; 6]) -> Wait {
-    let mut buffer = [0; 128];
-    let path = format_args!("{}/task/{}/wchan", view.pid, view.tid);
-    let channel = match view.proc.read(path, &mut buffer) {
-        Ok(channel) => String::from_utf8_lossy(channel),
-        Err(_) => return Wait::Opaque,
-    };
-    match channel.trim() {
-        it if it.starts_with("poll_") || it.contains("sys_poll") || it == "do_poll" => {
-            in_call(view, "poll", args)
+    match channel(view).as_deref() {
+        Some(it) if channel::is_poll(it) => in_call(view, "poll", args),
+        Some(it) => match channel::wait_of(it) {
+            Wait::Opaque => Wait::Other("restart_syscall"),
+            told => told,
+        },
+        None => Wait::Opaque,
+    }
+}
+
+/// A file is opened at once, but for a FIFO, which waits for its other end.
+fn opening(view: &View<'_>, name: &'static str) -> Wait {
+    match channel(view) {
+        Some(it) if channel::is_fifo(&it) => {
+            Wait::OtherInput { on: vec![Descriptor::Pipe], timeout_ms: None }
         }
-        it if it.contains("nanosleep") => Wait::Sleeping,
-        it if it.contains("futex") => Wait::Other("futex"),
-        "" | "0" => Wait::Opaque,
-        _ => Wait::Other("restart_syscall"),
+        _ => Wait::Other(name),
     }
 }
 

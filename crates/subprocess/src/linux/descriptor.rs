@@ -8,7 +8,10 @@ use std::io;
 
 use rustix::fs::{FileType, major, minor};
 
-use super::{procfs::Proc, pty::TerminalIdentity};
+use super::{
+    procfs::{End, Proc},
+    pty::TerminalIdentity,
+};
 use crate::evidence::Descriptor;
 
 /// A process, seen from the session's terminal.
@@ -81,7 +84,8 @@ impl View<'_> {
         let (pid, tid) = (self.pid, self.tid);
         let writes_to_it = |other: i32| {
             let stat = self.proc.metadata(format_args!("{pid}/task/{tid}/fd/{other}"));
-            stat.is_ok_and(|it| (it.st_dev, it.st_ino) == (dev, ino)) && self.is_writable(other)
+            stat.is_ok_and(|it| (it.st_dev, it.st_ino) == (dev, ino))
+                && self.proc.access_mode(pid, tid, other) == Some(End::Writing)
         };
         // Both ends come from one call and mostly have neighbouring numbers.
         [fd + 1, fd - 1].into_iter().any(writes_to_it)
@@ -92,15 +96,13 @@ impl View<'_> {
                 .any(|other| (other - fd).abs() > 1 && writes_to_it(other))
     }
 
-    fn is_writable(&self, fd: i32) -> bool {
-        let mut buffer = [0; 512];
-        let path = format_args!("{}/task/{}/fdinfo/{fd}", self.pid, self.tid);
-        let Ok(text) = self.proc.read(path, &mut buffer) else { return false };
-        // The access mode is the lowest octal digit's lower two bits: 0 reads only.
-        text.split(|&b| b == b'\n')
-            .find_map(|line| line.strip_prefix(b"flags:"))
-            .and_then(|flags| flags.trim_ascii().last())
-            .is_some_and(|digit| digit & 0b11 != 0)
+    /// Whether descriptor `fd` is the session's terminal.
+    pub(crate) fn is_terminal(&self, fd: i32) -> bool {
+        let stat = self.proc.metadata(format_args!("{}/task/{}/fd/{fd}", self.pid, self.tid));
+        stat.is_ok_and(|stat| {
+            FileType::from_raw_mode(stat.st_mode).is_char_device()
+                && self.device(stat.st_dev, stat.st_ino, stat.st_rdev) == Descriptor::Terminal
+        })
     }
 }
 

@@ -32,9 +32,18 @@ pub(crate) struct Stat {
     pub(crate) session: i32,
     /// Device number of the controlling terminal in the kernel's encoding; 0 for none.
     pub(crate) tty: i32,
+    /// Foreground group of that terminal; -1 for none.
+    pub(crate) foreground: i32,
     pub(crate) threads: u32,
     /// Clock ticks from boot to the start; with the pid it names a process for good.
     pub(crate) start: u64,
+}
+
+/// Which end of a pipe a descriptor is. What can do both counts as the writing one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Reading,
+    Writing,
 }
 
 impl Stat {
@@ -50,10 +59,11 @@ impl Stat {
         let group = fields.next()?.parse().ok()?;
         let session = fields.next()?.parse().ok()?;
         let tty = fields.next()?.parse().ok()?;
-        let threads = fields.nth(12)?.parse().ok()?;
+        let foreground = fields.next()?.parse().ok()?;
+        let threads = fields.nth(11)?.parse().ok()?;
         let start = fields.nth(1)?.parse().ok()?;
         let command = String::from_utf8_lossy(text.get(open + 1..close)?).into_owned();
-        Some(Self { pid, command, state, parent, group, session, tty, threads, start })
+        Some(Self { pid, command, state, parent, group, session, tty, foreground, threads, start })
     }
 
     /// Dead and at most waiting to be collected. A process whose main thread alone has ended looks
@@ -135,6 +145,18 @@ impl Proc {
     /// Numbers of a thread's open descriptors, which mostly are its process's.
     pub(crate) fn descriptors(&self, pid: i32, tid: i32) -> Vec<i32> {
         self.numbers(format_args!("{pid}/task/{tid}/fd"))
+    }
+
+    /// How a thread's descriptor was opened; none where that cannot be seen.
+    pub(crate) fn access_mode(&self, pid: i32, tid: i32, fd: i32) -> Option<End> {
+        let mut buffer = [0; 512];
+        let text = self.read(format_args!("{pid}/task/{tid}/fdinfo/{fd}"), &mut buffer).ok()?;
+        let flags = text.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"flags:"))?;
+        // The access mode is the lowest octal digit's lower two bits: 0 reads only.
+        Some(match flags.trim_ascii().last()? {
+            b'0' | b'4' => End::Reading,
+            _ => End::Writing,
+        })
     }
 
     /// Every process there is.
@@ -245,6 +267,7 @@ mod tests {
             (42, "a) R (b", b'S', 7)
         );
         assert_eq!((stat.group, stat.session, stat.tty), (42, 40, 34817));
+        assert_eq!(stat.foreground, 42);
         assert_eq!((stat.threads, stat.start), (3, 99));
     }
 

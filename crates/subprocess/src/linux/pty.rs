@@ -50,6 +50,18 @@ pub(crate) struct TerminalIdentity {
     pub(crate) tty: i32,
 }
 
+impl TerminalIdentity {
+    /// Of an open slave.
+    pub(crate) fn of(slave: &rustix::fs::Stat) -> Self {
+        Self {
+            dev: slave.st_dev,
+            ino: slave.st_ino,
+            rdev: slave.st_rdev,
+            tty: kernel_device_number(slave.st_rdev),
+        }
+    }
+}
+
 impl Pty {
     /// Opens a terminal. Needs a tokio runtime.
     pub(crate) fn open(size: TerminalSize) -> Result<Self, SpawnError> {
@@ -62,12 +74,7 @@ impl Pty {
         fcntl_setfl(&master, flags | OFlags::NONBLOCK).map_err(at("make it non-blocking"))?;
         let slave = open_slave(&master, OFlags::NONBLOCK).map_err(at("open the other side"))?;
         let stat = fstat(&slave).map_err(at("identify the terminal"))?;
-        let identity = TerminalIdentity {
-            dev: stat.st_dev,
-            ino: stat.st_ino,
-            rdev: stat.st_rdev,
-            tty: kernel_device_number(stat.st_rdev),
-        };
+        let identity = TerminalIdentity::of(&stat);
         let name = portable.tty_name();
         let master = watch(master, Interest::READABLE).map_err(at("watch the master"))?;
         Ok(Self { master, slave: Some(slave), identity, name, portable })
@@ -111,18 +118,7 @@ impl Pty {
     }
 
     pub(crate) fn modes(&self) -> Option<Modes> {
-        let termios = tcgetattr(self.master.get_ref()).ok()?;
-        let modes = termios.local_modes;
-        let canonical = modes.contains(LocalModes::ICANON);
-        let at_least = termios.special_codes[SpecialCodeIndex::VMIN];
-        let tenths = u64::from(termios.special_codes[SpecialCodeIndex::VTIME]);
-        let timed = !canonical && at_least == 0 && tenths > 0;
-        Some(Modes {
-            canonical,
-            echo: modes.contains(LocalModes::ECHO),
-            signals: modes.contains(LocalModes::ISIG),
-            read_timeout_ms: timed.then_some(tenths * 100),
-        })
+        modes(self.master.get_ref())
     }
 
     /// Input fence: polling the slave first moves everything that was written to the master to the
@@ -163,6 +159,22 @@ impl Pty {
     }
 }
 
+/// Modes of the line behind either side of a terminal.
+pub(crate) fn modes(terminal: &OwnedFd) -> Option<Modes> {
+    let termios = tcgetattr(terminal).ok()?;
+    let modes = termios.local_modes;
+    let canonical = modes.contains(LocalModes::ICANON);
+    let at_least = termios.special_codes[SpecialCodeIndex::VMIN];
+    let tenths = u64::from(termios.special_codes[SpecialCodeIndex::VTIME]);
+    let timed = !canonical && at_least == 0 && tenths > 0;
+    Some(Modes {
+        canonical,
+        echo: modes.contains(LocalModes::ECHO),
+        signals: modes.contains(LocalModes::ISIG),
+        read_timeout_ms: timed.then_some(tenths * 100),
+    })
+}
+
 /// The reader test on any non-blocking descriptor of a slave; none on an unexpected answer.
 pub(crate) fn zero_byte_read(slave: &OwnedFd) -> Option<bool> {
     match read(slave, &mut [0u8; 0][..]) {
@@ -177,7 +189,8 @@ fn open_slave(master: &OwnedFd, flags: OFlags) -> io::Result<OwnedFd> {
     Ok(ioctl_tiocgptpeer(master, OpenptFlags::from_bits_retain(flags.bits()))?)
 }
 
-fn readable(fd: &OwnedFd) -> Option<bool> {
+/// Whether a read would find something; none where that cannot be asked.
+pub(crate) fn readable(fd: &OwnedFd) -> Option<bool> {
     let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).ok()?;
     Some(fds[0].revents().contains(PollFlags::IN))

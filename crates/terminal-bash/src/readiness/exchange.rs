@@ -1,7 +1,7 @@
 //! One send over time: when to look, and when and why it is settled.
 //!
 //! The gap between two looks grows with the time that nothing happened, from tens of
-//! microseconds to `pollIntervalMs`; whatever happens (output, a read of the terminal, the end of
+//! microseconds to a few milliseconds, and after some seconds to `pollIntervalMs`; whatever happens (output, a read of the terminal, the end of
 //! a write) makes the next look due at once. There is no fixed tick.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use subprocess::{Depth, Evidence, Scan};
 use terminal::{Busy, Evidence as Strength, StateKind, WaitReason};
 
 use super::{
-    judge::{Context, Judge, Judgement, Verdict, Waiter},
+    judge::{Context, Judge, Judgement, ScreenFacts, Verdict, Waiter},
     marks::Moment,
 };
 
@@ -25,6 +25,15 @@ const FAST_LOOKS: Duration = Duration::from_micros(300);
 const FLOOD: usize = 1_024;
 /// A quiet time is divided by this for the next gap, so a wait is found within a quarter of its age.
 const GAP_SHARE: u32 = 4;
+/// So long after the last event a wait is looked for often: most answers come soon.
+const SOON: Duration = Duration::from_secs(2);
+/// Longest gap between two looks until then.
+const GAP_SOON: Duration = Duration::from_millis(4);
+/// Silence of a foreground that cannot be seen: behind what looks like a prompt, behind a line that
+/// was one before, and of a full screen.
+const PROMPT_SILENCE: Duration = Duration::from_millis(400);
+const KNOWN_PROMPT_SILENCE: Duration = Duration::from_millis(40);
+const FULL_SCREEN_SILENCE: Duration = Duration::from_millis(250);
 /// How long a foreground that cannot be judged is given before the next line is typed.
 const TYPE_AHEAD: Duration = Duration::from_millis(50);
 /// CPU use below this share of a core is none, for a program that only waits on the network.
@@ -115,6 +124,7 @@ struct Taken {
     all: bool,
     /// There was no output that had not been read.
     output_complete: bool,
+    screen: ScreenFacts,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -154,11 +164,8 @@ impl Exchange {
     /// Whoever it is for can't be seen (on another machine, of another user), and it has been quiet
     /// for a moment: the next line may as well be typed now.
     pub fn may_type_ahead(&self, now: Moment) -> bool {
-        let unseen = self.last.as_ref().is_some_and(|last| {
-            let relay = last.judgement.verdict == Verdict::Not { relay: true };
-            last.all && (relay || last.judgement.busy == Some(Busy::Opaque))
-        });
-        unseen && now.saturating_sub(self.last_event) >= TYPE_AHEAD
+        let all = self.last.as_ref().is_some_and(|last| last.all);
+        all && self.is_unseen() && now.saturating_sub(self.last_event) >= TYPE_AHEAD
     }
 
     /// The input ends in the middle of a line.
@@ -235,6 +242,7 @@ impl Exchange {
             judgement,
             all: evidence.scan != Scan::Fast,
             output_complete: !evidence.unread_output,
+            screen: context.screen,
         });
         if evidence.unread_output && !matches!(verdict, Verdict::Unread) {
             // Whatever waits now has printed something that belongs to this exchange.
@@ -268,20 +276,33 @@ impl Exchange {
             Verdict::Unread | Verdict::Unfinished | Verdict::Not { .. } => {
                 self.settling = None;
                 self.full = false;
-                let quiet = now.saturating_sub(self.last_event);
-                let gap = (quiet / GAP_SHARE).clamp(FIRST_GAP, self.limits.longest_gap);
-                self.next_look = now + gap;
+                self.next_look = now + self.gap(now);
             }
         }
-        if self.is_idle(now) {
+        if let Some(strength) = self.idle(now, judge) {
             if evidence.scan != Scan::Fast {
-                return Step::Settled(self.settle_unproven(WaitReason::InferredIdle));
+                if self.is_unseen() && context.screen.text_before_cursor {
+                    judge.idled(&context.screen);
+                }
+                let settled = self.settle_unproven(WaitReason::InferredIdle);
+                return Step::Settled(Settlement { evidence: strength, ..settled });
             }
             // Who was not looked at may be busy.
             self.full = true;
             self.next_look = now;
         }
         self.step(now)
+    }
+
+    /// The gap to the next look, which grows with the quiet time.
+    fn gap(&self, now: Moment) -> Duration {
+        let quiet = now.saturating_sub(self.last_event);
+        let longest = if quiet < SOON {
+            GAP_SOON.min(self.limits.longest_gap)
+        } else {
+            self.limits.longest_gap
+        };
+        (quiet / GAP_SHARE).clamp(FIRST_GAP.min(longest), longest)
     }
 
     /// The top-level process ended.
@@ -334,14 +355,30 @@ impl Exchange {
         }
     }
 
-    fn is_idle(&self, now: Moment) -> bool {
-        let Some(Taken { judgement: last, .. }) = &self.last else { return false };
+    /// Whether it has been quiet for long enough to be called idle, and on what ground.
+    fn idle(&self, now: Moment, judge: &Judge) -> Option<Strength> {
+        let Taken { judgement: last, screen, .. } = self.last.as_ref()?;
         let silence = now.saturating_sub(self.last_output.max(self.last_busy));
+        let prompt_silence =
+            if judge.has_idled(screen) { KNOWN_PROMPT_SILENCE } else { PROMPT_SILENCE };
+        let prompt = screen.acted_upon && screen.prompt_shaped && self.is_unseen();
+        if prompt && silence >= prompt_silence {
+            return Some(Strength::PromptText);
+        }
         let enough = match last.verdict {
-            Verdict::Unfinished => self.limits.handoff_grace.min(self.limits.idle_silence),
+            Verdict::Unfinished => self.limits.handoff_grace,
+            _ if screen.alternate && last.busy == Some(Busy::Opaque) => FULL_SCREEN_SILENCE,
             _ => self.limits.idle_silence,
         };
-        silence >= enough
+        (silence >= enough.min(self.limits.idle_silence)).then_some(Strength::Silence)
+    }
+
+    /// The foreground, or what it relays, may not be looked at.
+    fn is_unseen(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| {
+            let relay = last.judgement.verdict == Verdict::Not { relay: true };
+            relay || last.judgement.busy == Some(Busy::Opaque)
+        })
     }
 
     fn settled(&self, reason: WaitReason, kind: StateKind, evidence: Strength) -> Settlement {
@@ -356,9 +393,20 @@ impl Exchange {
 
     /// The state of a foreground that was not seen to be ready.
     fn settle_unproven(&self, reason: WaitReason) -> Settlement {
-        let kind = match self.last.as_ref().map(|it| &it.judgement.verdict) {
-            Some(Verdict::Not { relay: true }) => StateKind::Relay,
-            Some(Verdict::Unfinished) => StateKind::Line,
+        let kind = match &self.last {
+            Some(Taken { judgement, .. })
+                if judgement.verdict == (Verdict::Not { relay: true }) =>
+            {
+                StateKind::Relay
+            }
+            Some(Taken { judgement, .. }) if judgement.verdict == Verdict::Unfinished => {
+                StateKind::Line
+            }
+            Some(Taken { judgement, screen, .. })
+                if screen.alternate && judgement.busy == Some(Busy::Opaque) =>
+            {
+                StateKind::Tui
+            }
             _ => StateKind::Running,
         };
         self.settled(reason, kind, Strength::Silence)

@@ -2,32 +2,43 @@
 //!
 //! | rule | a thread waits for the terminal … | verdict |
 //! |---|---|---|
-//! | relay | while its process, or one of its group, waits for an inner terminal or, as a remote shell, for a socket | proves nothing |
+//! | relay | while its process, or one of its group, waits for the master of an inner terminal | that of the inner terminals, if all of them are ready, and they stay so for a moment; proves nothing where they cannot be seen |
+//! | remote relay | while its process, a remote shell, waits for a socket | ready with bracketed paste switched on since the write, or behind a prompt that is known, if it stays so; else proves nothing |
 //! | exact | in `read` without end, alone or as main thread; or in a wait without end on nothing else but the process's own wake-ups, which no working child can cause | ready at once |
 //! | prompt | exact, and the shell's own group is in the foreground behind its own mark | ready at once, `prompt` |
 //! | editor mode | otherwise, with bracketed paste switched on since the write and nothing of ours echoed after it | ready at once |
 //! | no echo | otherwise, without end and in canonical mode with echo off | ready at once, `password` |
 //! | left its editor | otherwise, by a process that uses bracketed paste and has it off now | not ready |
 //! | left its prompt | otherwise, at a line's start, by a process that was ready behind some text before and has not shown the like since the write | not ready |
+//! | known | otherwise, like it did when it was found ready before | ready at once |
 //! | settled | otherwise | ready if nothing runs, prints or changes for a while |
-//! | unseen read | nowhere that can be seen, but somebody is blocked in `read`, and nothing that can be seen runs | ready if it stays so |
+//! | unseen | nowhere that can be seen, and nothing that can be seen runs (see `unseen`) | ready if it stays so |
 //!
 //! What is not exact is never ready while another thread of the process runs, nor, but for an
 //! editor that opened, a password, and a prompt that is known, while a child of it in the foreground
-//! works.
+//! works. Who waits outside the foreground group counts only while nobody of the group works.
 
 mod activity;
+mod memory;
+mod unseen;
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
-use subprocess::{Descriptor, Evidence, Modes, ProcessFacts, Scan, ThreadFacts, Wait};
+use subprocess::{
+    Descriptor, Evidence, InnerTerminal, Modes, ProcessFacts, Scan, ThreadFacts, Wait,
+};
 use terminal::{Busy, Evidence as Strength, Foreground, StateKind};
 
-use self::activity::{Activity, Doing, activity, process_doing};
+use self::{
+    activity::{Doing, activity, process_doing},
+    memory::{Memory, Signature},
+};
 use super::marks::Prompt;
 
 /// Finite waits up to this long are taken for the pulse of a program, not for patience.
 const SHORT_WAIT_MS: u64 = 1_000;
+/// How long all inner terminals of a relay have to stay ready: it may be about to hand on a byte.
+const BEHIND_RELAY: Duration = Duration::from_millis(2);
 
 /// Programs whose other end is on another machine or in another container.
 const REMOTE: [&str; 11] = [
@@ -62,6 +73,12 @@ pub struct ScreenFacts {
     /// The program has shown that it acted upon the input: a new line, or a change of modes or
     /// of the screen since the write.
     pub acted_upon: bool,
+    /// Characters printed since the session began.
+    pub printed: u64,
+    /// The line before the cursor ends like prompts do.
+    pub prompt_shaped: bool,
+    /// Tells one text of that line from another.
+    pub line: u64,
 }
 
 /// What a look means.
@@ -75,6 +92,8 @@ pub struct Judgement {
     pub visibly_busy: bool,
     /// The process that the verdict speaks of.
     pub foreground: Option<Foreground>,
+    /// It waits to be told what to do with a line, in an editor of its own.
+    pub edits_line: bool,
     /// CPU time of the foreground in nanoseconds, where all of it was looked at.
     pub cpu_ns: Option<u64>,
 }
@@ -120,29 +139,6 @@ pub struct Waiter {
     pub tid: i32,
 }
 
-/// Judges looks at one session. Remembers how processes waited before.
-#[derive(Clone, Debug)]
-pub struct Judge {
-    shell: i32,
-    known: HashMap<i32, Known>,
-    /// The process that the last verdict speaks of, if it waits behind some text, and how that ends.
-    behind_text: Option<(i32, [char; 2])>,
-}
-
-/// What is remembered of a process. Another program under the same number is another one.
-#[derive(Clone, Debug, Default)]
-struct Known {
-    command: String,
-    /// It was seen waiting for the terminal.
-    waited: bool,
-    /// It uses bracketed paste.
-    edits: bool,
-    /// It was ready behind some text that ended like this.
-    prompt: Option<[char; 2]>,
-    /// It was seen behind such text again since the last line was typed.
-    is_back: bool,
-}
-
 /// What besides the evidence a look is judged by.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context {
@@ -154,45 +150,64 @@ pub struct Context {
     pub unfinished: bool,
 }
 
+/// Judges looks at one session. Remembers how processes waited before.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    shell: i32,
+    memory: Memory,
+}
+
 impl Judge {
     /// A judge for the session whose leader is `shell`.
     pub fn new(shell: i32) -> Self {
-        Self { shell, known: HashMap::new(), behind_text: None }
+        Self { shell, memory: Memory::default() }
     }
 
     /// The last verdict was relied upon.
     pub fn accepted(&mut self) {
-        let Some((pid, line_end)) = self.behind_text.take() else { return };
-        if let Some(known) = self.known.get_mut(&pid) {
-            known.prompt = Some(line_end);
-        }
+        self.memory.accept();
     }
 
     /// A line was typed: no prompt that was shown before answers it.
     pub fn typed(&mut self) {
-        for known in self.known.values_mut() {
-            known.is_back = false;
-        }
+        self.memory.typed();
     }
 
-    /// What is known of a process that waits for the terminal.
-    fn known(&mut self, process: &ProcessFacts) -> &mut Known {
-        let known = self.known.entry(process.pid).or_default();
-        if known.command != process.command {
-            *known = Known { command: process.command.clone(), ..Known::default() };
-        }
-        known
+    /// Output came after a verdict that was relied upon, and before the next line was typed.
+    pub fn disturbed(&mut self) {
+        self.memory.drop_relied();
+    }
+
+    /// Whether a look before the next line is typed could show that the last verdict was premature.
+    pub fn may_be_refuted(&self) -> bool {
+        self.memory.relies_softly()
+    }
+
+    /// A look before the next line is typed, `age` after the last verdict.
+    pub fn recheck(&mut self, evidence: &Evidence, age: Duration) {
+        self.memory.recheck(evidence, age);
+    }
+
+    /// Silence behind this line was taken for a prompt that cannot be seen.
+    pub fn idled(&mut self, screen: &ScreenFacts) {
+        self.memory.remember_line(screen.line);
+    }
+
+    /// Whether it was, before.
+    pub fn has_idled(&self, screen: &ScreenFacts) -> bool {
+        self.memory.knows_line(screen.line)
     }
 
     /// Judges one look.
     pub fn judge(&mut self, evidence: &Evidence, context: &Context) -> Judgement {
-        self.behind_text = None;
-        let activity = activity(&evidence.processes);
+        self.memory.look(&evidence.processes, context.screen.printed);
+        let activity = activity(evidence);
         let mut judgement = Judgement {
             verdict: Verdict::Not { relay: false },
             busy: activity.busy,
             visibly_busy: activity.visibly_busy,
             foreground: activity.foreground.clone(),
+            edits_line: false,
             cpu_ns: cpu(evidence),
         };
         if evidence.unwritten > 0 || evidence.unread_input == Some(true) {
@@ -204,32 +219,31 @@ impl Judge {
         let (Some(false), Some(modes)) = (evidence.unread_input, evidence.modes) else {
             return judgement;
         };
-        let look = Look { evidence, context, modes };
-        let mut best: Option<(Verdict, &ProcessFacts)> = None;
-        for process in &evidence.processes {
-            for thread in &process.threads {
-                let Some(verdict) = self.judge_waiter(&look, process, thread) else { continue };
-                let better = match &best {
-                    None => true,
-                    Some((kept, _)) => rank(&verdict) > rank(kept),
-                };
-                if better {
-                    best = Some((verdict, process));
-                }
-            }
-        }
-        if let Some((verdict, process)) = best {
-            self.known(process).waited = true;
-            let screen = &context.screen;
-            self.behind_text = screen.text_before_cursor.then_some((process.pid, screen.line_end));
-            judgement.foreground = Some(foreground(process));
+        let shell_in_front = evidence.foreground == Some(self.shell);
+        let outside: &[_] =
+            if works(&evidence.processes) { &[] } else { evidence.outside.as_slice() };
+        let look = Look {
+            processes: &evidence.processes,
+            outside,
+            inner: &evidence.inner,
+            blocked_reader: evidence.blocked_reader,
+            scan: evidence.scan,
+            screen: &context.screen,
+            prompt: context.prompt.filter(|_| shell_in_front && !modes.canonical),
+            modes,
+        };
+        if let Some(claim) = self.best(&look) {
+            self.memory.claim(&claim, &look);
+            judgement.foreground = Some(foreground(claim.process));
             // Nobody is busy who waits for the terminal, whatever the others do.
-            if !matches!(verdict, Verdict::Not { .. }) {
+            if !matches!(claim.verdict, Verdict::Not { .. }) {
                 judgement.visibly_busy = false;
                 judgement.busy = None;
             }
-            judgement.verdict = verdict;
-        } else if let Some(verdict) = unseen_reader(&look, &activity) {
+            judgement.edits_line =
+                !modes.canonical && matches!(claim.thread.wait, Wait::Multiplexed { .. });
+            judgement.verdict = claim.verdict;
+        } else if let Some(verdict) = unseen::verdict(&look) {
             judgement.verdict = verdict;
         }
         let uncertain_line =
@@ -242,58 +256,146 @@ impl Judge {
         judgement
     }
 
-    /// The verdict that one thread's wait gives; none when it does not wait for the terminal.
+    /// What the most telling wait for the terminal means; none when nobody waits.
+    fn best<'a>(&mut self, look: &Look<'a>) -> Option<Claim<'a>> {
+        let mut best: Option<Claim<'a>> = None;
+        for process in look.processes.iter().chain(look.outside) {
+            for thread in &process.threads {
+                let Some(claim) = self.claim(look, process, thread) else { continue };
+                if best.as_ref().is_none_or(|kept| rank(&claim.verdict) > rank(&kept.verdict)) {
+                    best = Some(claim);
+                }
+            }
+        }
+        best
+    }
+
+    /// What one thread's wait means; none when it does not wait for the terminal.
+    fn claim<'a>(
+        &mut self,
+        look: &Look<'a>,
+        process: &'a ProcessFacts,
+        thread: &'a ThreadFacts,
+    ) -> Option<Claim<'a>> {
+        let at_prompt = look.prompt.is_some() && process.pid == self.shell;
+        let waits = matches!(thread.wait, Wait::TerminalRead { .. } | Wait::Multiplexed { .. });
+        // Its own mark says that the shell is not a relay.
+        if waits && !at_prompt && look.waits_for(None, &Descriptor::PtyMaster) {
+            let unseen = Claim { verdict: Verdict::Not { relay: true }, process, thread };
+            return Some(self.behind(look).unwrap_or(unseen));
+        }
+        let verdict = self.judge_waiter(look, process, thread, at_prompt)?;
+        Some(Claim { verdict, process, thread })
+    }
+
+    /// What the terminals behind a relay mean: the one that keeps all of them from being ready, or
+    /// the one that has to stay so for longest. None where one of them cannot be seen.
+    fn behind<'a>(&mut self, look: &Look<'a>) -> Option<Claim<'a>> {
+        let mut whole: Option<Claim<'a>> = None;
+        for inner in look.inner {
+            let modes = inner.modes?;
+            let first = inner.processes.first()?;
+            let thread = first.threads.first()?;
+            let not = Claim { verdict: Verdict::Not { relay: false }, process: first, thread };
+            if inner.unread_input? {
+                return Some(not);
+            }
+            let look = Look {
+                processes: &inner.processes,
+                outside: &[],
+                inner: &inner.inner,
+                blocked_reader: inner.blocked_reader,
+                prompt: None,
+                modes,
+                ..*look
+            };
+            let mut claim = match self.best(&look) {
+                Some(claim) => claim,
+                None if unseen::is_hidden(look.processes) => {
+                    Claim { verdict: unseen::verdict(&look)?, ..not }
+                }
+                None => return Some(not),
+            };
+            let (pid, tid) = (claim.process.pid, claim.thread.tid);
+            claim.verdict = match claim.verdict {
+                Verdict::Ready { kind, .. } => Verdict::Settling {
+                    kind,
+                    evidence: Strength::Relay,
+                    window: BEHIND_RELAY,
+                    waiter: Waiter { pid, tid },
+                },
+                Verdict::Settling { kind, window, waiter, .. } => Verdict::Settling {
+                    kind,
+                    evidence: Strength::Relay,
+                    window: window.max(BEHIND_RELAY),
+                    waiter,
+                },
+                Verdict::Unread | Verdict::Unfinished | Verdict::Not { .. } => return Some(claim),
+            };
+            if whole.as_ref().is_none_or(|kept| kept.verdict.window() < claim.verdict.window()) {
+                whole = Some(claim);
+            }
+        }
+        whole
+    }
+
     fn judge_waiter(
         &mut self,
         look: &Look<'_>,
         process: &ProcessFacts,
         thread: &ThreadFacts,
+        at_prompt: bool,
     ) -> Option<Verdict> {
         let (others, timeout_ms) = match &thread.wait {
             Wait::TerminalRead { .. } => (&[][..], look.modes.read_timeout_ms),
             Wait::Multiplexed { others, timeout_ms, .. } => (others.as_slice(), *timeout_ms),
             _ => return None,
         };
-        let screen = &look.context.screen;
-        let known = self.known(process);
-        known.edits |= screen.bracketed_paste;
-        known.is_back |=
-            screen.text_before_cursor && screen.acted_upon && known.prompt == Some(screen.line_end);
-        let Known { waited, edits, prompt, is_back, .. } = *known;
-        let kind = self.kind(look, process);
-        let at_prompt = matches!(kind, StateKind::Prompt | StateKind::Continuation);
+        let screen = look.screen;
+        let main = is_main(process, thread);
+        let alone = is_alone(process);
+        let signature = Signature::of(look, thread, main);
+        // At a line's start it says little, but of who does nothing else.
+        let telling = (alone && others.is_empty()) || screen.text_before_cursor;
+        let known = self.memory.of(process);
+        known.waits(screen);
+        let is_known = telling && known.signatures.contains(&signature);
+        let (edits, prompt, is_back, seen) =
+            (known.edits, known.prompt, known.is_back, known.waited);
+        let fresh = screen.printed == known.printed_before;
+        let kind = match look.prompt {
+            Some(Prompt::Primary) if at_prompt => StateKind::Prompt,
+            Some(Prompt::Continuation) if at_prompt => StateKind::Continuation,
+            _ => look.kind(),
+        };
         let waiter = Waiter { pid: process.pid, tid: thread.tid };
         let settling = |evidence, window| {
-            Some(Verdict::Settling {
-                kind,
-                evidence,
-                window: Duration::from_millis(window),
-                waiter,
-            })
+            let window = Duration::from_millis(window);
+            Some(Verdict::Settling { kind, evidence, window, waiter })
         };
         let ready = |evidence| Some(Verdict::Ready { kind, evidence });
         let not = |relay| Some(Verdict::Not { relay });
-        // Its own mark says that the shell is not a relay.
-        if !at_prompt {
-            if look.waits_for(None, &Descriptor::PtyMaster) {
-                return not(true);
-            }
-            let remote = REMOTE.contains(&process.command.as_str())
-                && look.waits_for(Some(process.pid), &Descriptor::Socket);
-            if remote {
-                return if screen.editor_opened { settling(Strength::Relay, 5) } else { not(true) };
-            }
+        let remote = !at_prompt
+            && REMOTE.contains(&process.command.as_str())
+            && look.waits_for(Some(process.pid), &Descriptor::Socket);
+        if remote {
+            return match (screen.editor_opened, is_known && screen.text_before_cursor) {
+                (true, _) => settling(Strength::Relay, 5),
+                (_, true) if screen.acted_upon => settling(Strength::Relay, 30),
+                _ => not(true),
+            };
         }
-        let main = is_main(process, thread);
         let endless = timeout_ms.is_none();
-        let by_read = matches!(thread.wait, Wait::TerminalRead { .. });
         let children_work = look.has_working_child(process.pid);
-        let exact = if by_read {
-            main
-        } else {
-            others.iter().all(is_own_wake_up)
-                && (is_alone(process) || at_prompt || (main && others.is_empty()))
-                && (others.is_empty() || at_prompt || !children_work)
+        let exact = match &thread.wait {
+            Wait::TerminalRead { .. } => main,
+            // What a ring shows may be stale.
+            Wait::Multiplexed { call: subprocess::Multiplexer::IoUring, .. } => false,
+            _ => {
+                others.iter().all(is_own_wake_up)
+                    && (alone || at_prompt || (main && others.is_empty()))
+                    && (others.is_empty() || at_prompt || !children_work)
+            }
         };
         if endless && exact {
             return ready(Strength::Exact);
@@ -322,35 +424,53 @@ impl Judge {
         if left || (children_work && !is_back) || waits_for_child || !screen.acted_upon {
             return not(false);
         }
-        let window = match (timeout_ms, screen.text_before_cursor) {
+        // A key that one thread has taken and another has yet to act upon shows nowhere on a screen
+        // that has no lines.
+        if is_known && (alone || !screen.alternate) {
+            return ready(Strength::Known);
+        }
+        let window = match (timeout_ms, screen.text_before_cursor && !fresh) {
             (_, true) if !main => 100,
             (_, false) if !main => 250,
             (Some(timeout), _) if timeout <= SHORT_WAIT_MS => (timeout + 20).max(120),
             (_, true) => 8,
-            (_, false) if !waited => 250,
+            (_, false) if !seen || fresh => 250,
             (_, false) => 30,
         };
         settling(Strength::Settled, window)
     }
+}
 
-    /// What a ready process waits for.
-    fn kind(&self, look: &Look<'_>, process: &ProcessFacts) -> StateKind {
-        let shell_in_front =
-            look.evidence.foreground == Some(self.shell) && process.pid == self.shell;
-        match look.context.prompt {
-            Some(prompt) if shell_in_front && !look.modes.canonical => match prompt {
-                Prompt::Primary => StateKind::Prompt,
-                Prompt::Continuation => StateKind::Continuation,
-            },
-            _ => look.kind(),
+impl Verdict {
+    /// How long it has to settle.
+    fn window(&self) -> Duration {
+        match self {
+            Self::Settling { window, .. } => *window,
+            _ => Duration::ZERO,
         }
     }
 }
 
-/// Evidence and context whose fences hold.
+/// A wait for the terminal, and what it means.
+#[derive(Clone)]
+struct Claim<'a> {
+    verdict: Verdict,
+    process: &'a ProcessFacts,
+    thread: &'a ThreadFacts,
+}
+
+/// One terminal, the session's own or one behind it, whose input fence holds.
+#[derive(Clone, Copy)]
 struct Look<'a> {
-    evidence: &'a Evidence,
-    context: &'a Context,
+    processes: &'a [ProcessFacts],
+    outside: &'a [ProcessFacts],
+    inner: &'a [InnerTerminal],
+    blocked_reader: Option<bool>,
+    scan: Scan,
+    screen: &'a ScreenFacts,
+    /// The shell itself is in front of it and behind this prompt, as far as its marks and the modes
+    /// tell.
+    prompt: Option<Prompt>,
     modes: Modes,
 }
 
@@ -358,7 +478,7 @@ impl Look<'_> {
     /// Whether a thread that was looked at, of one process or of any, waits for such a descriptor,
     /// alone or among others.
     fn waits_for(&self, pid: Option<i32>, what: &Descriptor) -> bool {
-        let processes = self.evidence.processes.iter();
+        let processes = self.processes.iter().chain(self.outside);
         processes
             .filter(|process| pid.is_none_or(|pid| process.pid == pid))
             .flat_map(|process| &process.threads)
@@ -372,41 +492,45 @@ impl Look<'_> {
 
     /// Whether a descendant of `pid` in the foreground is seen to work or to sleep.
     fn has_working_child(&self, pid: i32) -> bool {
-        let processes = &self.evidence.processes;
-        processes
+        self.processes
             .iter()
             .filter(|process| process_doing(process) >= Doing::Sleeping)
             .any(|process| self.descends(process, pid))
     }
 
     fn descends(&self, process: &ProcessFacts, ancestor: i32) -> bool {
-        let processes = &self.evidence.processes;
         let mut parent = process.parent;
         // The tree may have changed during the look, so the way up is not trusted to end.
-        for _ in 0..processes.len() {
+        for _ in 0..self.processes.len() {
             if parent == ancestor {
                 return true;
             }
-            let Some(next) = processes.iter().find(|it| it.pid == parent) else { return false };
+            let Some(next) = self.processes.iter().find(|it| it.pid == parent) else {
+                return false;
+            };
             parent = next.parent;
         }
         false
     }
 
     fn kind(&self) -> StateKind {
-        let screen = &self.context.screen;
         if self.modes.canonical && !self.modes.echo {
             StateKind::Password
-        } else if screen.alternate {
+        } else if self.screen.alternate {
             StateKind::Tui
         } else if self.modes.canonical {
             StateKind::Line
-        } else if screen.bracketed_paste {
+        } else if self.screen.bracketed_paste {
             StateKind::LineEditor
         } else {
             StateKind::Raw
         }
     }
+}
+
+/// Whether one of them is seen to work or to sleep.
+fn works(processes: &[ProcessFacts]) -> bool {
+    processes.iter().any(|process| process_doing(process) >= Doing::Sleeping)
 }
 
 /// Whether it is the process's only living thread.
@@ -427,22 +551,6 @@ fn is_own_wake_up(it: &Descriptor) -> bool {
         it,
         Descriptor::OwnPipe | Descriptor::EventFd | Descriptor::SignalFd | Descriptor::Inotify
     )
-}
-
-/// Somebody is blocked in a read of the terminal, and no thread that can be looked at is it.
-fn unseen_reader(look: &Look<'_>, activity: &Activity) -> Option<Verdict> {
-    if look.evidence.blocked_reader != Some(true) || activity.running {
-        return None;
-    }
-    let opaque = activity
-        .opaque
-        .or_else(|| (look.evidence.scan == Scan::Blind).then_some(Waiter { pid: 0, tid: 0 }))?;
-    Some(Verdict::Settling {
-        kind: look.kind(),
-        evidence: Strength::OpaqueRead,
-        window: Duration::from_millis(1),
-        waiter: opaque,
-    })
 }
 
 /// A relay speaks for what is behind it, so it outweighs a wait that may settle; a proof outweighs

@@ -1,5 +1,7 @@
 //! What the judge is told besides the kernel's evidence.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use subprocess::Evidence;
 
 use super::Task;
@@ -10,6 +12,9 @@ use crate::{
 
 /// Bytes of shown text that are compared with what was typed.
 const LONGEST_ECHO: usize = 4_096;
+
+/// How prompts end.
+const PROMPT_ENDS: [char; 9] = ['>', '$', '#', '%', '?', ':', ')', ']', '❯'];
 
 impl Task {
     pub(super) fn context(&self, evidence: &Evidence) -> Context {
@@ -28,6 +33,9 @@ impl Task {
                     && !input::is_echoed(&live.line, &cursor_line),
                 text_before_cursor: self.screen.cursor_column() > 0,
                 line_end: line_end(&cursor_line),
+                printed: self.screen.printed(),
+                prompt_shaped: cursor_line.trim_end().ends_with(PROMPT_ENDS),
+                line: hash(&cursor_line),
                 acted_upon: !before.must_act
                     || switched
                     || self.screen.line_feeds() != before.line_feeds
@@ -56,6 +64,12 @@ impl Task {
         }
         !typed.starts_with(shown_text)
     }
+}
+
+fn hash(line: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    line.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The last two characters of a line, blanks left out. Digits count for each other: prompts number

@@ -70,6 +70,9 @@ mod tests {
             modes: None,
             scan: Scan::Full,
             processes: vec![process],
+            outside: Vec::new(),
+            awaited: Vec::new(),
+            inner: Vec::new(),
             unread_output: false,
         }
     }

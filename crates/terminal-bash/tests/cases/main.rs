@@ -4,5 +4,6 @@ mod ends;
 mod input;
 mod output;
 mod readiness;
+mod relays;
 mod shell;
 mod transcript;

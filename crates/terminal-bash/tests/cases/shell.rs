@@ -186,3 +186,15 @@ pub(crate) fn assert_waits(outcome: &SendOutcome, kind: StateKind) {
         "{outcome:#?}"
     );
 }
+
+/// Found waiting behind a relay, which is likely and never proven.
+#[track_caller]
+pub(crate) fn assert_behind(outcome: &SendOutcome, kind: StateKind, command: &str) {
+    let state = outcome.state.as_ref().unwrap();
+    assert_eq!(
+        (outcome.wait_reason, state.kind, state.evidence),
+        (WaitReason::StdinRead, kind, Evidence::Relay),
+        "{outcome:#?}"
+    );
+    assert_eq!(state.foreground.as_ref().unwrap().command, command);
+}

@@ -1,22 +1,21 @@
 //! What the foreground does, whether or not somebody in it waits for the terminal.
 
-use subprocess::{Descriptor, ProcessFacts, Wait};
+use subprocess::{Descriptor, Evidence, InnerTerminal, ProcessFacts, Wait};
 use terminal::{Busy, Foreground};
 
-use super::{Waiter, foreground};
+use super::foreground;
 
 /// What the foreground does while nobody in it waits for the terminal.
 pub(super) struct Activity {
     pub(super) busy: Option<Busy>,
     pub(super) visibly_busy: bool,
     pub(super) foreground: Option<Foreground>,
-    pub(super) running: bool,
-    pub(super) opaque: Option<Waiter>,
 }
 
-/// What one process does, from the most to the least telling.
+/// What a thread does; of those of one process, the last in this order tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Doing {
+    Gone,
     Unknown,
     /// Waits for what others write.
     Pipe,
@@ -25,22 +24,24 @@ pub(super) enum Doing {
     Stopped,
     Opaque,
     Network,
+    /// Waits for a time, or for a lock.
     Sleeping,
     Running,
 }
 
-pub(super) fn activity(processes: &[ProcessFacts]) -> Activity {
-    let doing: Vec<(Doing, &ProcessFacts)> =
-        processes.iter().map(|process| (process_doing(process), process)).collect();
-    // A process that waits for another one says what the other one says. Of several that do
-    // different things, the one that is seen to work decides.
-    let leading = doing.iter().max_by_key(|(doing, process)| (*doing, process.pid));
-    let opaque = doing
-        .iter()
-        .find(|(doing, _)| *doing == Doing::Opaque)
-        .map(|(_, process)| Waiter { pid: process.pid, tid: process.pid });
-    let (busy, visibly_busy) = match leading.map(|(doing, _)| *doing) {
-        None | Some(Doing::Unknown) => (None, false),
+/// A process that waits for another one says what the other one says: who waits for a child or reads
+/// a pipe speaks only where nobody else does. Of several that do different things, the one that is
+/// seen to work decides.
+pub(super) fn activity(evidence: &Evidence) -> Activity {
+    let mut all: Vec<&ProcessFacts> = evidence.processes.iter().collect();
+    add_inner(&mut all, &evidence.inner);
+    let mut leading = speaker(&all);
+    if leading.is_none_or(|(doing, _)| !speaks(doing)) {
+        all.extend(&evidence.awaited);
+        leading = speaker(&all);
+    }
+    let (busy, visibly_busy) = match leading.map(|(doing, _)| doing) {
+        None | Some(Doing::Gone | Doing::Unknown) => (None, false),
         Some(Doing::Pipe) => (Some(Busy::Pipe), true),
         Some(Doing::Child) => (Some(Busy::WaitingChild), true),
         Some(Doing::Stopped) => (Some(Busy::Stopped), false),
@@ -49,12 +50,25 @@ pub(super) fn activity(processes: &[ProcessFacts]) -> Activity {
         Some(Doing::Sleeping) => (Some(Busy::Sleeping), true),
         Some(Doing::Running) => (Some(Busy::Running), true),
     };
-    Activity {
-        busy,
-        visibly_busy,
-        foreground: leading.map(|(_, process)| foreground(process)),
-        running: doing.iter().any(|(doing, _)| *doing == Doing::Running),
-        opaque,
+    let foreground = leading.map(|(_, process)| foreground(process));
+    Activity { busy, visibly_busy, foreground }
+}
+
+fn speaker<'a>(all: &[&'a ProcessFacts]) -> Option<(Doing, &'a ProcessFacts)> {
+    let doing = all.iter().map(|&process| (process_doing(process), process));
+    doing.max_by_key(|(doing, process)| (speaks(*doing), *doing, process.pid))
+}
+
+/// Whether it tells something of its own.
+fn speaks(doing: Doing) -> bool {
+    !matches!(doing, Doing::Gone | Doing::Pipe | Doing::Child)
+}
+
+/// Adds who is in front of the terminals behind a relay.
+fn add_inner<'a>(all: &mut Vec<&'a ProcessFacts>, inner: &'a [InnerTerminal]) {
+    for terminal in inner {
+        all.extend(&terminal.processes);
+        add_inner(all, &terminal.inner);
     }
 }
 
@@ -65,7 +79,7 @@ pub(super) fn process_doing(process: &ProcessFacts) -> Doing {
 fn thread_doing(wait: &Wait) -> Doing {
     match wait {
         Wait::Running | Wait::Uninterruptible | Wait::Writing(_) => Doing::Running,
-        Wait::Sleeping => Doing::Sleeping,
+        Wait::Sleeping | Wait::Lock => Doing::Sleeping,
         Wait::Child => Doing::Child,
         Wait::Stopped => Doing::Stopped,
         Wait::Opaque => Doing::Opaque,
@@ -81,8 +95,7 @@ fn thread_doing(wait: &Wait) -> Doing {
                 Doing::Unknown
             }
         }
-        Wait::TerminalRead { .. } | Wait::Multiplexed { .. } | Wait::Zombie | Wait::Other(_) => {
-            Doing::Unknown
-        }
+        Wait::Zombie => Doing::Gone,
+        Wait::TerminalRead { .. } | Wait::Multiplexed { .. } | Wait::Other(_) => Doing::Unknown,
     }
 }
