@@ -222,7 +222,10 @@ impl Conversation {
 
     fn log(&self, event: Event) {
         let Some(log) = self.parts.log.get() else { return };
-        if let Err(error) = log.append(&self.agent, event) {
+        // Of an agent that is ending nothing more is logged, and nothing more is read by its model.
+        if let Err(error) = log.append(&self.agent, event)
+            && !self.agent.is_ending()
+        {
             tracing::warn!(%error, "the session log lacks a message");
         }
     }

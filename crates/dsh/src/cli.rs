@@ -7,10 +7,14 @@ use clap::{Args, Parser, Subcommand};
 const EXAMPLES: &str = "\
 Examples:
   dsh run --agent-terminal-demo             see one interactive session, no key and no network
+  dsh run \"Why does the build fail?\"        work on a task, with the model of DEEPSEEK_API_KEY
+                                            or OPENAI_API_KEY
   dsh mcp                                   serve the terminal tools to an MCP client over stdio
   dsh mcp --composition my.yml              the same with your own composition
 
 Environment:
+  DEEPSEEK_API_KEY, OPENAI_API_KEY
+             the key of the model of `dsh run TASK`
   DSH_HOME   folder of session logs and transcripts (default ~/.dsh)
   DSH_LOG    what to log to stderr: error, warn (default), info, debug, trace, or crate=level
              pairs; whole requests, and so all that is typed, only where rmcp is named, as in
@@ -34,14 +38,33 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  dsh run --agent-terminal-demo")]
+#[command(after_help = "\
+Examples:
+  dsh run --agent-terminal-demo
+  dsh run \"How many tests does this project have?\"
+  dsh run --base-url http://localhost:8000/v1 --model qwen3 \"...\"
+  dsh run --json \"...\" | jq .type
+  dsh run --resume ID
+
+Ctrl-C cancels what the agent does and ends the run in order; a second one ends it at once.")]
 pub(crate) struct Run {
     /// What the agent shall do.
-    #[arg(value_name = "TASK", conflicts_with = "agent_terminal_demo")]
+    #[arg(value_name = "TASK", conflicts_with_all = ["agent_terminal_demo", "resume"])]
     pub(crate) task: Option<String>,
-    /// Show one interactive terminal session: a fixed script, real tools, a real shell.
-    #[arg(long)]
+    /// Show one interactive terminal session: a scripted model, real tools, a real shell.
+    #[arg(long, conflicts_with_all = ["resume", "base_url", "model"])]
     pub(crate) agent_terminal_demo: bool,
+    /// Show a run of the past from its log, and run nothing.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["base_url", "model"])]
+    pub(crate) resume: Option<String>,
+    /// Print the events of the session log, one JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[arg(long, value_name = "URL", help = "Where the model is: any OpenAI-compatible endpoint")]
+    pub(crate) base_url: Option<String>,
+    /// Which model.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) composition: CompositionArgs,
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use dsh_core::{Composition, Plan, PluginEntry};
+use serde_json::Value;
 
 use crate::{
     failure::Failure,
-    plugins::{BASE, FRONT_ENDS, VOCABULARY},
+    plugins::{BASE, FRONT_ENDS, MODEL_OPENAI, MODEL_SCRIPT, VOCABULARY},
 };
 
 /// The composition that runs unless the user names another, so that the binary runs anywhere.
@@ -40,6 +41,25 @@ pub(crate) fn front_end(composition: Composition, which: &'static str) -> Compos
     composition.with_front_end(which, &others)
 }
 
+/// Makes a script the model, and the rows of real models idle.
+pub(crate) fn scripted(composition: Composition, steps: Value) -> Composition {
+    composition.with_front_end(MODEL_SCRIPT, &[MODEL_OPENAI]).with_config(
+        MODEL_SCRIPT,
+        "steps",
+        steps,
+    )
+}
+
+/// Adds the model of this host unless the composition has one.
+pub(crate) fn with_model(composition: Composition) -> Composition {
+    composition.with_base(&[MODEL_OPENAI], &PluginEntry::linked())
+}
+
+/// For a host that only shows something: no front end runs.
+pub(crate) fn without_front_end(composition: Composition) -> Composition {
+    composition.with_idle(&FRONT_ENDS)
+}
+
 /// Checks everything that can be checked before a start.
 pub(crate) fn plan(composition: Composition) -> Result<Plan, Failure> {
     let linked = PluginEntry::linked();
@@ -50,7 +70,14 @@ pub(crate) fn plan(composition: Composition) -> Result<Plan, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugins::{DEMO, MCP};
+    use crate::plugins::{AGENT_LOOP, MCP};
+
+    fn running(composition: Composition) -> Vec<&'static str> {
+        let plan = plan(composition).unwrap();
+        let order = plan.order();
+        let watched = FRONT_ENDS.into_iter().chain([MODEL_OPENAI, MODEL_SCRIPT]);
+        watched.filter(|it| order.contains(it)).collect()
+    }
 
     #[test]
     fn the_default_composition_is_sound() {
@@ -59,16 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn one_front_end_runs() {
-        let rows = "- name: web\n- name: agent-loop\n- name: mcp\n- name: demo\n";
+    fn one_front_end_and_its_model_run() {
+        let rows = "- name: web\n- name: agent-loop\n- name: mcp\n- name: model-openai\n  disabled: true\n";
         let rows = Composition::parse("c.yml", rows, &VOCABULARY).unwrap();
         for file in [load(None).unwrap(), rows] {
-            for which in [MCP, DEMO] {
-                let plan = plan(front_end(file.clone(), which)).unwrap();
-                let order = plan.order();
-                let running: Vec<_> = order.iter().filter(|it| FRONT_ENDS.contains(it)).collect();
-                assert_eq!(running, [&which]);
-            }
+            assert_eq!(running(front_end(file.clone(), MCP)), [MCP]);
+            assert_eq!(running(without_front_end(file.clone())), [""; 0]);
+            let demo = scripted(front_end(file, AGENT_LOOP), Value::Array(Vec::new()));
+            assert_eq!(running(demo), [AGENT_LOOP, MODEL_SCRIPT]);
         }
     }
 }

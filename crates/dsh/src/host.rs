@@ -1,4 +1,4 @@
-//! A run: start the plan, do the work, dispose everything, whatever happens in between.
+//! A host: start the plan, do the work, dispose everything, whatever happens in between.
 
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -12,43 +12,7 @@ use dsh_core::{App, Plan, Service};
 use mcp::Mcp;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    cli, composition,
-    demo::{Demo, Printer},
-    failure::Failure,
-    plugins::{DEMO, MCP},
-    signals::Watch,
-    stdout,
-};
-
-/// `dsh run`.
-pub(crate) async fn run(args: cli::Run) -> Result<ExitCode, Failure> {
-    if !args.agent_terminal_demo {
-        let (message, hint) = match args.task {
-            Some(_) => (
-                "this build has no model loop yet, so `dsh run TASK` cannot work on the task",
-                "`dsh run --agent-terminal-demo` shows the tools at work; `dsh mcp` serves them \
-                 to an MCP client that has a model",
-            ),
-            None => ("nothing to run", "try `dsh run --agent-terminal-demo`"),
-        };
-        return Err(Failure::user(message, hint));
-    }
-    let workspace_root = current_folder()?;
-    let composition = composition::load(args.composition.file.as_deref())?;
-    let plan = composition::plan(composition::front_end(composition, DEMO))?;
-    supervised(plan, async |app, stop| {
-        let demo = service::<Demo>(app)?;
-        let (out, printing) = stdout::open();
-        let color = std::io::stdout().is_terminal() && !crate::no_color();
-        let played = demo.play(workspace_root, Printer::new(out, color), &stop).await;
-        let printed = printing.over(&stop).await;
-        let passed = played?;
-        printed.context("cannot print")?;
-        Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-    })
-    .await
-}
+use crate::{cli, composition, failure::Failure, plugins::MCP, signals::Watch};
 
 /// `dsh mcp`.
 pub(crate) async fn mcp(args: cli::Mcp) -> Result<ExitCode, Failure> {
@@ -71,7 +35,7 @@ pub(crate) async fn mcp(args: cli::Mcp) -> Result<ExitCode, Failure> {
     .await
 }
 
-fn current_folder() -> Result<PathBuf, Failure> {
+pub(crate) fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| {
         Failure::user(
             format!("cannot tell the current folder: {error}"),
@@ -81,15 +45,15 @@ fn current_folder() -> Result<PathBuf, Failure> {
 }
 
 /// A service that the plan of this run provides.
-fn service<K: Service>(app: &App) -> anyhow::Result<Arc<K::Api>> {
+pub(crate) fn service<K: Service>(app: &App) -> anyhow::Result<Arc<K::Api>> {
     app.service::<K>().with_context(|| format!("no row provides `{}`", K::NAME))
 }
 
 /// Starts the plan, does `work`, disposes everything. The first signal asks `work` to stop through
 /// its token and decides the exit status; the second kills what runs and exits at once.
-async fn supervised(
+pub(crate) async fn supervised(
     plan: Plan,
-    work: impl AsyncFnOnce(&App, CancellationToken) -> anyhow::Result<ExitCode>,
+    work: impl AsyncFnOnce(&App, CancellationToken) -> Result<ExitCode, Failure>,
 ) -> Result<ExitCode, Failure> {
     let stop = CancellationToken::new();
     let watch = Watch::begin(stop.clone())?;
@@ -104,8 +68,9 @@ async fn supervised(
         let disposed = app.dispose().await.context("not everything could be ended");
         // The work's own failure comes first; the other one is not lost.
         match (done, disposed) {
-            (Ok(code), Ok(())) => anyhow::Ok(code),
-            (Ok(_), Err(error)) | (Err(error), Ok(())) => Err(error),
+            (Ok(code), Ok(())) => Ok(code),
+            (Ok(_), Err(error)) => Err(error.into()),
+            (Err(error), Ok(())) => Err(error),
             (Err(error), Err(after)) => {
                 tracing::error!("{after:#}");
                 Err(error)
@@ -114,10 +79,10 @@ async fn supervised(
     })
     .await;
     match (watch.end().await, done) {
-        (None, done) => Ok(done?),
+        (None, done) => done,
         (Some(signal), Ok(_)) => Ok(ExitCode::from(signal.status())),
         (Some(signal), Err(error)) => {
-            Failure::Internal(error).report(&mut std::io::stderr());
+            error.report(&mut std::io::stderr());
             Ok(ExitCode::from(signal.status()))
         }
     }

@@ -10,11 +10,12 @@
 
 mod cli;
 mod composition;
-mod demo;
 mod failure;
 mod host;
 mod logs;
 mod plugins;
+mod print;
+mod run;
 mod signals;
 mod stdout;
 
@@ -38,7 +39,7 @@ fn start(cli: Cli) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(async move {
         match cli.command {
-            Command::Run(run) => host::run(run).await,
+            Command::Run(run) => run::run(run).await,
             Command::Mcp(mcp) => host::mcp(mcp).await,
         }
     });

@@ -39,9 +39,15 @@ pub(crate) const BASE: [&str; 6] =
 /// The front end of `dsh mcp`.
 pub(crate) const MCP: &str = "mcp";
 
-/// The front end of `dsh run --agent-terminal-demo`.
-pub(crate) const DEMO: &str = "demo";
+/// The front end of `dsh run`.
+pub(crate) const AGENT_LOOP: &str = "agent-loop";
 
 /// All front ends, those included that this host does not provide. One runs, the rows of the
 /// others stay idle.
-pub(crate) const FRONT_ENDS: [&str; 4] = [MCP, DEMO, "agent-loop", "web"];
+pub(crate) const FRONT_ENDS: [&str; 3] = [MCP, AGENT_LOOP, "web"];
+
+/// The model of `dsh run TASK`, unless the composition has one.
+pub(crate) const MODEL_OPENAI: &str = "model-openai";
+
+/// The model of `dsh run --agent-terminal-demo`.
+pub(crate) const MODEL_SCRIPT: &str = "model-script";

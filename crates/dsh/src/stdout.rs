@@ -18,12 +18,18 @@ const LAST_LINES: Duration = Duration::from_millis(100);
 pub(crate) struct Stdout(mpsc::UnboundedSender<Vec<u8>>);
 
 /// The other end of it.
-pub(crate) struct Printing(JoinHandle<io::Result<()>>);
+pub(crate) struct Printing {
+    task: JoinHandle<io::Result<()>>,
+    over: CancellationToken,
+}
 
 /// Opens it. What is written has been printed only when [`Printing::over`] returns.
 pub(crate) fn open() -> (Stdout, Printing) {
     let (sender, mut receiver) = mpsc::unbounded_channel::<Vec<u8>>();
-    let printing = tokio::spawn(async move {
+    let over = CancellationToken::new();
+    let end = over.clone().drop_guard();
+    let task = tokio::spawn(async move {
+        let _end = end;
         let mut out = tokio::io::stdout();
         while let Some(text) = receiver.recv().await {
             out.write_all(&text).await?;
@@ -31,7 +37,14 @@ pub(crate) fn open() -> (Stdout, Printing) {
         }
         Ok(())
     });
-    (Stdout(sender), Printing(printing))
+    (Stdout(sender), Printing { task, over })
+}
+
+impl Stdout {
+    /// Writes one line. Without a reader it is lost; see [`Printing::broken`].
+    pub(crate) fn line(&self, line: &str) {
+        self.0.send(format!("{line}\n").into_bytes()).ok();
+    }
 }
 
 impl Write for Stdout {
@@ -48,6 +61,11 @@ impl Write for Stdout {
 }
 
 impl Printing {
+    /// Cancelled when nothing is printed any more: the reader has gone, if the [`Stdout`] is alive.
+    pub(crate) fn broken(&self) -> CancellationToken {
+        self.over.clone()
+    }
+
     /// Waits until everything has been printed, and not much longer than `stop`. The [`Stdout`]
     /// must have been dropped.
     pub(crate) async fn over(mut self, stop: &CancellationToken) -> io::Result<()> {
@@ -56,9 +74,9 @@ impl Printing {
             tokio::time::sleep(LAST_LINES).await;
         };
         tokio::select! {
-            printed = &mut self.0 => printed?,
+            printed = &mut self.task => printed?,
             () = unread => {
-                self.0.abort();
+                self.task.abort();
                 Ok(())
             }
         }

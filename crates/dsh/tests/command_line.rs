@@ -3,11 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::Path,
     process::{Command, Output, Stdio},
 };
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 fn dsh(folder: &Path, arguments: &[&str]) -> Output {
@@ -16,6 +18,8 @@ fn dsh(folder: &Path, arguments: &[&str]) -> Output {
         .current_dir(folder)
         .env("DSH_HOME", folder.join("home"))
         .env_remove("DSH_LOG")
+        .env_remove("DEEPSEEK_API_KEY")
+        .env_remove("OPENAI_API_KEY")
         .stdin(Stdio::null())
         .output()
         .unwrap()
@@ -40,8 +44,12 @@ fn broken_command_lines() {
     for (arguments, parts) in [
         (vec![], vec!["Usage: dsh <COMMAND>", "dsh run --agent-terminal-demo"]),
         (vec!["serve"], vec!["unrecognized subcommand 'serve'"]),
-        (vec!["run"], vec!["error: nothing to run", "hint: try `dsh run --agent-terminal-demo`"]),
-        (vec!["run", "tidy up"], vec!["no model loop yet", "hint: "]),
+        (vec!["run"], vec!["error: nothing to run", "hint: ", "`dsh run --agent-terminal-demo`"]),
+        (vec!["run", "  "], vec!["error: the task is empty", "hint: "]),
+        (vec!["run", "tidy up"], vec!["error: there is no key for ", "DEEPSEEK_API_KEY"]),
+        (vec!["run", "x", "--base-url", "nowhere"], vec!["baseUrl", "nowhere"]),
+        (vec!["run", "x", "--agent-terminal-demo"], vec!["cannot be used with"]),
+        (vec!["run", "--resume", "x", "--model", "m"], vec!["cannot be used with"]),
         (vec!["run", "--agent-terminal-demos"], vec!["--agent-terminal-demo"]),
         (vec!["mcp", "--composition"], vec!["a value is required for '--composition <FILE>'"]),
         (
@@ -135,8 +143,54 @@ fn the_demonstration_runs_in_a_pipe_from_any_folder() {
     assert_eq!(String::from_utf8_lossy(&shown.stderr), "");
     assert!(text.contains("> terminal_send · Terminal pty-1 · print(2+2)"), "{text}");
     assert!(text.contains("  print(2+2)\n  4\n  >>> \n"), "{text}");
-    assert!(text.contains("14 steps, each as expected (logged as session "), "{text}");
+    assert!(text.contains("Every step gave what it should.\n\n* logged as session "), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
+
+    // The same from the log.
+    let id = text.rsplit_once("--resume ").unwrap().1.split_once('`').unwrap().0.to_owned();
+    let again = dsh(folder.path(), &["run", "--resume", &id]);
+    assert_eq!(again.status.code(), Some(0));
+    let again = String::from_utf8(again.stdout).unwrap();
+    let (played, _) = text.rsplit_once("* logged as session").unwrap();
+    let title = "Show what one interactive terminal session can do.\n\n";
+    let (header, replayed) = again.split_once(title).unwrap();
+    assert_eq!(replayed, played);
+    assert_eq!(header, format!("* session {id} in {}\n", folder.path().display()));
+    let events = dsh(folder.path(), &["run", "--resume", &id, "--json"]);
+    let events = json_lines(&events.stdout);
+    assert_eq!(events[0]["type"], "session");
+    assert_eq!(events.last().unwrap()["type"], "agent/end");
+}
+
+fn json_lines(text: &[u8]) -> Vec<Value> {
+    let lines = std::str::from_utf8(text).unwrap().lines();
+    lines.map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+#[test]
+fn events_are_the_lines_of_the_log() {
+    let folder = TempDir::new().unwrap();
+    let shown = dsh(folder.path(), &["run", "--agent-terminal-demo", "--json"]);
+    assert_eq!((shown.status.code(), shown.stderr.len()), (Some(0), 0));
+    let lines = json_lines(&shown.stdout);
+    let id = lines[0]["id"].as_str().unwrap();
+    let again = dsh(folder.path(), &["run", "--resume", id, "--json"]);
+    assert_eq!(String::from_utf8(again.stdout), String::from_utf8(shown.stdout));
+    let types: BTreeSet<&str> = lines.iter().map(|it| it["type"].as_str().unwrap()).collect();
+    let expected =
+        ["agent/end", "assistant/message", "session", "tool/call", "tool/result", "user/message"];
+    assert_eq!(types.into_iter().collect::<Vec<_>>(), expected);
+    let seqs: Vec<_> = lines[1..].iter().map(|it| it["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, (1..lines.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_cannot_be_resumed_is_said() {
+    let folder = TempDir::new().unwrap();
+    for id in ["nobody", "../../etc", ""] {
+        let parts = [&format!("error: there is no log of a session {id:?}"), "hint: "];
+        refused(&dsh(folder.path(), &["run", "--resume", id]), &parts);
+    }
 }
 
 #[test]
@@ -161,7 +215,38 @@ fn the_demonstration_says_which_step_went_wrong() {
     let shown = dsh(folder.path(), &["run", "--agent-terminal-demo", "--composition", "c.yml"]);
     let text = String::from_utf8(shown.stdout).unwrap();
     assert_eq!(shown.status.code(), Some(1), "{text}");
-    let wrong = "step 2 (Change the shell's state) went wrong: terminal_send: expected 0 at \
-                 \"/lastCommand/exitCode\" of the value, got nothing\n";
-    assert!(text.ends_with(wrong), "{text}");
+    assert!(text.contains("> terminal_send · Terminal pty-1 · cd / && export"), "{text}");
+    assert!(!text.contains("hello from"), "{text}");
+    let errors = String::from_utf8(shown.stderr).unwrap();
+    let wrong =
+        "error: step 2 of the script, terminal_send: expected the line \"[exit: 0]\", got \"cd / ";
+    assert!(errors.starts_with(wrong), "{errors}");
+}
+
+/// A composition with a script for a model.
+fn scripted(steps: &str) -> String {
+    format!(
+        "- name: terminal\n- name: terminal-bash\n- name: tool-terminal\n\
+         - name: model-script\n  config:\n    steps:\n{steps}"
+    )
+}
+
+#[test]
+fn a_task_runs_with_the_model_of_the_composition() {
+    let folder = TempDir::new().unwrap();
+    let steps = "    - say: I look.\n      calls:\n\
+                 \x20     - { tool: shell, expect: [{ text: 'the tools are terminal_close' }] }\n\
+                 \x20     - { tool: terminal_open, arguments: '{broken', expect: [{ text: no JSON }] }\n\
+                 \x20     - { tool: terminal_open, arguments: { type: shell } }\n\
+                 \x20     - { tool: terminal_send, arguments: { sessionId: pty-1, text: 'echo $((6*7))' }, expect: [{ line: '42' }] }\n\
+                 \x20   - say: It is 42.\n";
+    fs::write(folder.path().join("c.yml"), scripted(steps)).unwrap();
+    let shown = dsh(folder.path(), &["run", "What is it?", "--composition", "c.yml"]);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert_eq!(shown.status.code(), Some(0), "{text}{}", String::from_utf8_lossy(&shown.stderr));
+    assert!(text.contains("  42\n  dsh> \n  [exit: 0]\n"), "{text}");
+    assert!(text.contains("\n\nIt is 42.\n\n* logged as session "), "{text}");
+    // Flags are for another model.
+    let arguments = ["run", "x", "--model", "m", "--composition", "c.yml"];
+    refused(&dsh(folder.path(), &arguments), &["command line: ", "model-openai"]);
 }

@@ -14,7 +14,7 @@ use std::{
 use agents::Agent;
 use serde_json::{Value, json};
 
-use crate::{LogError, event::Event};
+use crate::{LogError, event::Event, path::file_name};
 
 /// Version of the line format.
 const VERSION: u32 = 1;
@@ -91,14 +91,13 @@ impl LogFile {
 }
 
 fn create_next(folder: &Path) -> Result<(PathBuf, File), LogError> {
-    let mut path = folder.join("session.jsonl.zstd");
-    for number in 2..=MAX_FILES {
+    let mut path = folder.to_owned();
+    for number in 1..=MAX_FILES {
+        path = folder.join(file_name(number));
         let mut options = OpenOptions::new();
         match options.append(true).create_new(true).mode(0o600).open(&path) {
             Ok(file) => return Ok((path, file)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                path = folder.join(format!("session-{number}.jsonl.zstd"));
-            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(LogError { path, source }),
         }
     }

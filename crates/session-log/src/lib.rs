@@ -48,6 +48,10 @@ pub trait EventLog: Send + Sync {
     /// could not be written leaves no trace in the file and takes no `seq`.
     fn append(&self, agent: &Agent, event: Event) -> Result<(), LogError>;
 
+    /// The logs of agents with this id, in whatever workspace they were, as [`read_log`] reads them:
+    /// those of one workspace in the order of their creation. Empty where there are none.
+    fn find(&self, id: &str) -> Result<Vec<PathBuf>, LogError>;
+
     /// Calls `tap` with every line written from now on, headers included, for as long as `scope`
     /// lives. Lines of one agent come in order.
     fn tap(&self, scope: &Scope, tap: LineTap) -> Result<(), ContributeError>;

@@ -67,6 +67,10 @@ impl EventLog for FileLog {
         Ok(())
     }
 
+    fn find(&self, id: &str) -> Result<Vec<PathBuf>, LogError> {
+        path::find(&self.0.home, id)
+    }
+
     fn tap(&self, scope: &Scope, tap: LineTap) -> Result<(), ContributeError> {
         let number = self.0.next_tap.fetch_add(1, Ordering::Relaxed);
         self.0.taps.contribute(scope, &number.to_string(), tap)?;

@@ -5,6 +5,7 @@
 use std::{
     env,
     ffi::OsString,
+    io,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
@@ -12,6 +13,8 @@ use std::{
 use agents::Agent;
 use anyhow::Context as _;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
+use crate::LogError;
 
 /// Everything but letters, digits, `-`, `_` and `.`.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
@@ -36,6 +39,56 @@ pub(crate) fn home(configured: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 pub(crate) fn folder(home: &Path, agent: &Agent) -> PathBuf {
     let root = agent.workspace_root().as_os_str().as_bytes();
     home.join("sessions").join(hashed(root)).join(agent_name(agent.id()))
+}
+
+/// The files of agents with this id, by workspace and number.
+pub(crate) fn find(home: &Path, id: &str) -> Result<Vec<PathBuf>, LogError> {
+    let mut found = Vec::new();
+    for workspace in entries(&home.join("sessions"))? {
+        let mut files = entries(&workspace.join(agent_name(id)))?;
+        files.retain(|it| number(it).is_some());
+        files.sort_by_key(|it| number(it));
+        found.extend(files);
+    }
+    Ok(found)
+}
+
+/// What is in a folder, sorted by name; nothing where there is no folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
+    let read = |folder: &Path| -> io::Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            paths.push(entry?.path());
+        }
+        paths.sort();
+        Ok(paths)
+    };
+    match read(folder) {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Ok(Vec::new())
+        }
+        read => read.map_err(|source| LogError { path: folder.to_owned(), source }),
+    }
+}
+
+/// The name of an agent's first, second … log.
+pub(crate) fn file_name(number: u32) -> String {
+    match number {
+        1 => "session.jsonl.zstd".to_owned(),
+        number => format!("session-{number}.jsonl.zstd"),
+    }
+}
+
+/// Which log of its agent a file is, if it is one.
+fn number(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    let number = match name.strip_prefix("session")?.strip_suffix(".jsonl.zstd")? {
+        "" => 1,
+        rest => rest.strip_prefix('-')?.parse().ok()?,
+    };
+    (file_name(number) == name).then_some(number)
 }
 
 /// The id itself where it is a harmless file name, else as [`hashed`].

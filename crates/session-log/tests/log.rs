@@ -254,3 +254,28 @@ fn a_file_that_is_no_log_is_an_error() {
     read_log(file.path()).unwrap_err();
     read_log(Path::new("/nonexistent/session.jsonl.zstd")).unwrap_err();
 }
+
+#[tokio::test]
+async fn logs_are_found_by_the_id_of_their_agent() {
+    let home = tempfile::tempdir().unwrap();
+    let scope = Scope::root("test");
+    let agents = AgentRegistry::new(scope.clone());
+    let log = FileLog::new(home.path().into());
+    assert_eq!(log.find("main").unwrap(), [""; 0].map(std::path::PathBuf::from));
+    let mut written = Vec::new();
+    for (root, times) in [("/a", 3), ("/b", 1)] {
+        for number in 1..=times {
+            let spec = AgentSpec { id: Some("main".into()), workspace_root: root.into() };
+            let agent = agents.create(spec).unwrap();
+            log.append(&agent, Event::notice("hi")).unwrap();
+            let name = if number == 1 { String::new() } else { format!("-{number}") };
+            written.push(log.folder(&agent).join(format!("session{name}.jsonl.zstd")));
+            agents.dispose(&agent).await.unwrap();
+        }
+    }
+    std::fs::write(written[0].with_file_name("session-x.jsonl.zstd"), "").unwrap();
+    std::fs::write(home.path().join("sessions/file"), "").unwrap();
+    assert_eq!(log.find("main").unwrap(), written);
+    assert_eq!(log.find("../main").unwrap().len(), 0);
+    scope.dispose().await.unwrap();
+}

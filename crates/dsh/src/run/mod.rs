@@ -1,0 +1,205 @@
+//! `dsh run`: an agent at work in this terminal, or a run of the past.
+//!
+//! Guarantees: the agent, and all that runs on its behalf, has ended before the run has; a reader
+//! of stdout that has gone ends it.
+
+mod resume;
+
+use std::{io::IsTerminal as _, process::ExitCode, sync::Arc};
+
+use agent_loop::{AgentLoop, Loop, LoopEvent, LoopObserver, TurnEnd};
+use agents::{Agent, AgentRegistry, AgentSpec, Agents};
+use anyhow::Context as _;
+use dsh_core::{App, Cancel, Plan, Scope, lock};
+use model::ModelError;
+use session_log::SessionLog;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cli, composition,
+    failure::Failure,
+    host::{current_folder, service, supervised},
+    plugins::{AGENT_LOOP, MODEL_OPENAI},
+    print::{FRAME, Live, Look, Printer},
+    stdout::{self, Printing, Stdout},
+};
+
+/// What the scripted model of the demonstration says and calls.
+const DEMONSTRATION: &str = include_str!("demo.yml");
+const DEMONSTRATION_TASK: &str = "Show what one interactive terminal session can do.";
+
+/// `dsh run`.
+pub(crate) async fn run(args: cli::Run) -> Result<ExitCode, Failure> {
+    if let Some(id) = &args.resume {
+        return resume::show(id, args.json, &args.composition).await;
+    }
+    let (task, plan) = planned(&args)?;
+    let workspace_root = current_folder()?;
+    supervised(plan, async |app, stop| {
+        let work = Work { looping: service::<Loop>(app)?, agents: service::<Agents>(app)? };
+        work.looping.ready().map_err(|error| Failure::user(error.to_string(), ""))?;
+        let agent = work.agents.create(AgentSpec { id: None, workspace_root })?;
+        let (out, printing) = stdout::open();
+        let view = View::open(app, args.json, out)?;
+        let worked = work.on(&agent, &task, &view, &stop, &printing).await;
+        let ended = work.agents.dispose(&agent).await;
+        view.close(&worked, agent.id()).await?;
+        printing.over(&stop).await.context("cannot print")?;
+        ended?;
+        Ok(match worked? {
+            TurnEnd::Done => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
+        })
+    })
+    .await
+}
+
+/// What to do, and the host that does it.
+fn planned(args: &cli::Run) -> Result<(String, Plan), Failure> {
+    let composition = composition::load(args.composition.file.as_deref())?;
+    let mut composition = composition::front_end(composition, AGENT_LOOP);
+    if args.agent_terminal_demo {
+        let steps = serde_saphyr::from_str(DEMONSTRATION).context("the demonstration's script")?;
+        composition = composition::scripted(composition, steps);
+        return Ok((DEMONSTRATION_TASK.to_owned(), composition::plan(composition)?));
+    }
+    let hint = "say what the agent shall do: `dsh run \"How many tests are there?\"`; \
+                `dsh run --agent-terminal-demo` shows a session without any model";
+    let task = match args.task.as_deref().map(str::trim) {
+        None => return Err(Failure::user("nothing to run", hint)),
+        Some("") => return Err(Failure::user("the task is empty", hint)),
+        Some(task) => task.to_owned(),
+    };
+    composition = composition::with_model(composition);
+    for (key, value) in [("baseUrl", &args.base_url), ("model", &args.model)] {
+        if let Some(value) = value {
+            composition = composition.with_config(MODEL_OPENAI, key, value.as_str());
+        }
+    }
+    Ok((task, composition::plan(composition)?))
+}
+
+/// How output looks on this standard output.
+fn look() -> Look {
+    let terminal = std::io::stdout().is_terminal();
+    let moves = terminal && std::env::var_os("TERM").is_none_or(|it| it != "dumb");
+    Look { color: terminal && !crate::no_color(), live: moves.then_some(columns) }
+}
+
+/// Columns of the terminal that standard output is.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.ok().map(|it| usize::from(it.ws_col)).filter(|it| *it > 0).unwrap_or(80)
+}
+
+struct Work {
+    looping: Arc<AgentLoop>,
+    agents: Arc<AgentRegistry>,
+}
+
+impl Work {
+    /// Works on the task until it is done or `stop` says so.
+    async fn on(
+        &self,
+        agent: &Arc<Agent>,
+        task: &str,
+        view: &View,
+        stop: &CancellationToken,
+        printing: &Printing,
+    ) -> Result<TurnEnd, ModelError> {
+        let cancel = Cancel::new();
+        let running = self.looping.run(agent, task, view.observer(), &cancel);
+        tokio::pin!(running);
+        let broken = printing.broken();
+        let mut frames = tokio::time::interval(FRAME);
+        let reason = loop {
+            tokio::select! {
+                end = &mut running => return end,
+                () = stop.cancelled() => break "the user interrupted",
+                () = broken.cancelled() => break "nobody reads the output any more",
+                _ = frames.tick() => view.tick(),
+            }
+        };
+        cancel.cancel(reason);
+        // A program that does not mind the interrupt goes with its session; the caller disposes too
+        // and hears of failures.
+        tokio::join!(running, self.agents.dispose(agent)).0
+    }
+}
+
+/// What shows the run.
+enum View {
+    Live(Arc<Live<Stdout>>),
+    /// Lines of the log, for as long as the scope lives.
+    Json(Scope),
+}
+
+/// The log tells it all.
+struct Silent;
+
+impl LoopObserver for Silent {
+    fn event(&self, _: LoopEvent<'_>) {}
+}
+
+impl View {
+    fn open(app: &App, json: bool, out: Stdout) -> Result<Self, Failure> {
+        if !json {
+            return Ok(Self::Live(Arc::new(Live::new(Printer::new(out, look())))));
+        }
+        let log = app.service::<SessionLog>().ok_or_else(|| {
+            let hint = "`--json` prints its lines: let the composition have the row `session-log`";
+            Failure::user("no session log is mounted", hint)
+        })?;
+        let scope = app.scope().child("printed events")?;
+        let out = std::sync::Mutex::new(out);
+        let tap = move |_, line: &str| lock(&out).line(line);
+        log.tap(&scope, Arc::new(tap))?;
+        Ok(Self::Json(scope))
+    }
+
+    fn observer(&self) -> Arc<dyn LoopObserver> {
+        match self {
+            Self::Live(live) => Arc::clone(live) as _,
+            Self::Json(_) => Arc::new(Silent),
+        }
+    }
+
+    fn tick(&self) {
+        if let Self::Live(live) = self {
+            live.tick();
+        }
+    }
+
+    /// Says how it went. After this nothing is printed.
+    async fn close(self, worked: &Result<TurnEnd, ModelError>, agent: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Live(live) => {
+                let remark = worked.as_ref().ok().and_then(remark);
+                live.end(remark.as_deref(), agent).context("cannot print")
+            }
+            Self::Json(scope) => Ok(scope.dispose().await?),
+        }
+    }
+}
+
+fn remark(end: &TurnEnd) -> Option<String> {
+    match end {
+        TurnEnd::Done => None,
+        TurnEnd::Cancelled => Some("interrupted".to_owned()),
+        TurnEnd::Length => {
+            Some("the reply was cut: it is as long as this model's replies can be".to_owned())
+        }
+        TurnEnd::Other(word) => Some(format!("the model's server ended the reply: {word}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_demonstration_is_a_script() {
+        let steps: serde_json::Value = serde_saphyr::from_str(super::DEMONSTRATION).unwrap();
+        let config = serde_json::json!({ "steps": steps });
+        let config: model_script::Config = serde_json::from_value(config).unwrap();
+        assert!(config.steps.last().unwrap().calls.is_empty());
+    }
+}
