@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use agents::{Agent, AgentStatus};
 use dsh_core::Cancel;
+use futures_util::FutureExt as _;
 use model::{EndReason, Message, ModelError, ModelRequest, ToolRequest, ToolSchema};
 use serde_json::{Value, json};
 use session_log::{Event, LoggedCall};
@@ -11,6 +12,7 @@ use tools::{ProgressSink, ToolCall, ToolError, withheld};
 
 use crate::{
     AgentLoop,
+    background::Background,
     event::{LoopEvent, LoopObserver},
     history::History,
     reply::{End, Said, listen},
@@ -38,6 +40,7 @@ pub struct Conversation {
     agent: Arc<Agent>,
     observer: Arc<dyn LoopObserver>,
     history: History,
+    background: Option<Background>,
 }
 
 /// The agent is busy while this lives.
@@ -71,7 +74,8 @@ impl Conversation {
         agent: Arc<Agent>,
         observer: Arc<dyn LoopObserver>,
     ) -> Self {
-        Self { parts, agent, observer, history: History::default() }
+        let background = parts.jobs.get().and_then(|jobs| Background::of(&agent, jobs));
+        Self { parts, agent, observer, history: History::default(), background }
     }
 
     /// A turn about a message of the user.
@@ -79,6 +83,7 @@ impl Conversation {
     /// # Errors
     /// The model failed for good. The conversation can go on with a further message.
     pub async fn say(&mut self, text: &str, cancel: &Cancel) -> Result<TurnEnd, ModelError> {
+        self.agent.inbox().user_spoke();
         self.log(Event::user_message(text));
         self.history.push(Message::User { content: text.to_owned() });
         self.heed(cancel).await
@@ -153,9 +158,24 @@ impl Conversation {
         }
     }
 
-    /// Whether a notice waits that the agent may be woken for.
-    pub fn woken(&self) -> bool {
-        *self.agent.inbox().watch().borrow() > 0
+    /// Waits until a notice wakes the idle agent. False when none will: nothing runs in the
+    /// background any more, or the agent was woken as often as its notices allow. A cancellation
+    /// is a reason to wake too: the next turn ends at once.
+    pub async fn woken(&self, cancel: &Cancel) -> bool {
+        let woken = || self.agent.inbox().wake().now_or_never().is_some();
+        if woken() {
+            return true;
+        }
+        let Some(background) = self.background.as_ref().filter(|it| it.is_pending()) else {
+            return woken();
+        };
+        self.observer.event(LoopEvent::Waiting);
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => true,
+            () = self.agent.inbox().wake() => true,
+            () = background.quiet() => woken(),
+        }
     }
 
     fn take_notices(&mut self) {

@@ -14,8 +14,9 @@
 //! - what is sent to the model has at most `maxHistoryBytes` bytes, the task and the last reply
 //!   apart, and the schemas and the system prompt not counted.
 //!
-//! Reading order: `conversation` → `reply`, `history` → `event` (what can be watched).
+//! Reading order: `conversation` → `reply`, `history`, `background` → `event` (what can be watched).
 
+mod background;
 mod conversation;
 mod event;
 mod history;
@@ -31,6 +32,7 @@ use agents::Agent;
 use dsh_core::{
     Cancel, Ctx, Deps, Lookup, Plugin, Provided, SafeInteger, Service, async_trait, register_plugin,
 };
+use jobs::Jobs;
 use model::{Model, ModelAdapter, ModelError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,12 +79,12 @@ impl Default for Config {
 impl Plugin for AgentLoopPlugin {
     const NAME: &'static str = "agent-loop";
     type Config = Config;
-    type Inject = (Tools, SystemPrompt, Model, Option<SessionLog>);
+    type Inject = (Tools, SystemPrompt, Model, Option<SessionLog>, Option<Jobs>);
     type Provide = Loop;
 
     async fn setup(
         ctx: &Ctx,
-        (tools, prompt, model, log): Deps<Self>,
+        (tools, prompt, model, log, jobs): Deps<Self>,
         config: Config,
     ) -> anyhow::Result<Provided<Self>> {
         for (name, order, text) in [("host:role", 0, ROLE), ("host:run", 200, NO_ONE_SHOT_TOOLS)] {
@@ -90,7 +92,7 @@ impl Plugin for AgentLoopPlugin {
             prompt.contribute(ctx.scope(), section)?;
         }
         let max_history_bytes = config.max_history_bytes.as_len();
-        Ok(Arc::new(AgentLoop { tools, prompt, model, log, max_history_bytes }))
+        Ok(Arc::new(AgentLoop { tools, prompt, model, log, jobs, max_history_bytes }))
     }
 }
 
@@ -101,6 +103,7 @@ pub struct AgentLoop {
     prompt: Arc<PromptRegistry>,
     model: Arc<dyn ModelAdapter>,
     log: Lookup<SessionLog>,
+    jobs: Lookup<Jobs>,
     max_history_bytes: usize,
 }
 
@@ -116,7 +119,8 @@ impl AgentLoop {
         Conversation::new(self.clone(), Arc::clone(agent), observer)
     }
 
-    /// Works on one task: the turn of the task, and those that notices wake the agent for.
+    /// Works on one task: the turn of the task, and those that notices wake the agent for. While
+    /// jobs of the agent run, their notices are waited for.
     ///
     /// # Errors
     /// The model failed for good. What runs on the agent's behalf goes on until the agent ends.
@@ -129,7 +133,7 @@ impl AgentLoop {
     ) -> Result<TurnEnd, ModelError> {
         let mut conversation = self.converse(agent, observer);
         let mut end = conversation.say(task, cancel).await?;
-        while end == TurnEnd::Done && conversation.woken() {
+        while end == TurnEnd::Done && conversation.woken(cancel).await {
             end = conversation.heed(cancel).await?;
         }
         Ok(end)

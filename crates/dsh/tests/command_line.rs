@@ -162,6 +162,43 @@ fn the_demonstration_runs_in_a_pipe_from_any_folder() {
     assert_eq!(events.last().unwrap()["type"], "agent/end");
 }
 
+/// Runs the demonstration in a terminal of 60 columns and copies what it shows.
+const IN_A_TERMINAL: &str = "
+import fcntl, os, pty, struct, sys, termios
+child, terminal = pty.fork()
+if child == 0:
+    os.environ['TERM'] = 'xterm'
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 60, 0, 0))
+    os.execv(sys.argv[1], sys.argv[1:])
+while True:
+    try:
+        shown = os.read(terminal, 65536)
+    except OSError:
+        break
+    os.write(1, shown)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+";
+
+#[test]
+fn in_a_terminal_the_demonstration_has_colours_and_a_spinner() {
+    let folder = TempDir::new().unwrap();
+    let run = |no_color: &str| {
+        let output = Command::new("python3")
+            .args(["-c", IN_A_TERMINAL, env!("CARGO_BIN_EXE_dsh"), "run", "--agent-terminal-demo"])
+            .env("DSH_HOME", folder.path())
+            .env("NO_COLOR", no_color)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        text
+    };
+    let text = run("");
+    assert!(text.contains("\u{1b}[2m[exit: 1]\u{1b}[0m"), "{text}");
+    assert!(text.contains("\r\u{1b}[2K\u{1b}[2m⠋ 0 s · "), "{text}");
+    assert!(!run("1").contains("\u{1b}[2m"));
+}
+
 fn json_lines(text: &[u8]) -> Vec<Value> {
     let lines = std::str::from_utf8(text).unwrap().lines();
     lines.map(|it| serde_json::from_str(it).unwrap()).collect()

@@ -30,6 +30,7 @@ impl LoopObserver for Watched {
                 format!("result {:?} {}", result.text(), intent.is_some())
             }
             LoopEvent::Notice(text) => format!("notice {text}"),
+            LoopEvent::Waiting => "waiting".to_owned(),
             _ => return,
         };
         lock(&self.0).push(line);
@@ -52,15 +53,21 @@ pub(crate) async fn fixture() -> Fixture {
 /// `config` is the loop's.
 pub(crate) async fn configured(config: &str) -> Fixture {
     let script = Script::new();
+    booted(&script, config, "").await
+}
+
+/// With further rows.
+pub(crate) async fn booted(script: &Script, config: &str, more: &str) -> Fixture {
     let name = script.name().to_owned();
     let rows = format!(
-        "{}- name: tool-terminal\n- name: model-told\n  config: {{ told: {name} }}\n\
+        "{more}{}- name: tool-terminal\n- name: model-told\n  config: {{ told: {name} }}\n\
          - name: agent-loop\n  config: {config}\n",
         script.composition()
     );
     let host = TestHost::boot(&rows).await;
     let agent = host.agent("a1");
     let (model, watched) = (Told::named(&name), Arc::default());
+    let script = script.clone();
     Fixture { host, agent, script, model, watched, cancel: Cancel::new() }
 }
 

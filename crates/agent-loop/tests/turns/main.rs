@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a fixture that cannot be built is a failed test")]
 
+mod background;
 mod fixture;
 mod steps;
 mod told;
