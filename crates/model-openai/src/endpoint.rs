@@ -172,9 +172,12 @@ impl Key {
         Some(value)
     }
 
-    /// `text` without the key.
+    /// `text` without the key. What is shorter than any key, for a server that wants none, stays:
+    /// common words contain it.
     pub(crate) fn hide(&self, text: &str) -> String {
-        text.replace(self.secret.expose_secret(), "[key]")
+        const SHORTEST: usize = 8;
+        let secret = self.secret.expose_secret();
+        if secret.len() < SHORTEST { text.to_owned() } else { text.replace(secret, "[key]") }
     }
 }
 
@@ -278,6 +281,8 @@ mod tests {
         let printed = format!("{endpoint:?} {key:?} {:?} {:#?}", key.headers(), key);
         assert!(!printed.contains("sk-deepseek"), "{printed}");
         assert_eq!(key.hide("no sk-deepseek here"), "no [key] here");
+        let (_, key) = resolved(&Config::default(), &[("OPENAI_API_KEY", "none")]);
+        assert_eq!(key.unwrap().hide("there is none"), "there is none");
     }
 
     #[test]

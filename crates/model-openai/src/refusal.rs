@@ -28,13 +28,12 @@ impl Account {
             )));
         }
         let text = String::from_utf8_lossy(body);
-        let complaint = serde_json::from_str(&text).map_or_else(
-            |_| Complaint {
-                message: if is_page(&text) { String::new() } else { text.into_owned() },
-                code: String::new(),
-            },
-            |json: Value| Complaint::of(&json),
-        );
+        let complaint = match serde_json::from_str(&text) {
+            Ok(json) => Complaint::of(&json),
+            // A web page says nothing to the reader of an error.
+            Err(_) if text.trim_start().starts_with('<') => Complaint::default(),
+            Err(_) => Complaint { message: text.into_owned(), ..Complaint::default() },
+        };
         self.failure(status, wait(headers), &complaint)
     }
 
@@ -85,8 +84,9 @@ impl Account {
                     self.endpoint.url()
                 )))
             }
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT => {
-                self.unavailable("is asked too often", &answer, wait)
+            StatusCode::TOO_MANY_REQUESTS => self.unavailable("is asked too often", &answer, wait),
+            StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT => {
+                self.unavailable("gave up the request", &answer, wait)
             }
             status if status.is_server_error() => self.unavailable("is in trouble", &answer, wait),
             _ => Failure::never(ModelError::Refused(format!(
@@ -118,8 +118,9 @@ struct Complaint {
 }
 
 impl Complaint {
-    /// From `{"error": {…}}`, `{"error": "…"}`, or either without the outer object.
+    /// From `{"error": {…}}`, `{"error": "…"}`, or either without the outer object or in a list.
     fn of(json: &Value) -> Self {
+        let json = json.get(0).unwrap_or(json);
         let error = json.get("error").filter(|it| !it.is_null()).unwrap_or(json);
         let message = ["message", "detail", "msg"].iter().find_map(|key| error.get(key));
         let code = [error.get("code"), error.get("type")].into_iter().flatten();
@@ -168,11 +169,6 @@ impl Complaint {
 /// A string as it is, anything else as JSON.
 fn plain(json: &Value) -> String {
     json.as_str().map_or_else(|| json.to_string(), str::to_owned)
-}
-
-/// Whether the text is a web page, which says nothing to the reader of an error.
-fn is_page(text: &str) -> bool {
-    text.trim_start().starts_with('<')
 }
 
 /// How long the server asks to wait: seconds or a date.

@@ -42,7 +42,7 @@ pub(crate) fn body(endpoint: &Endpoint, request: &ModelRequest) -> serde_json::R
         // The library knows only the words of OpenAI.
         body["reasoning_effort"] = json!(effort);
     }
-    give_back_reasoning(endpoint, request, &mut body);
+    complete_replies(endpoint, request, &mut body);
     Ok(body)
 }
 
@@ -56,9 +56,9 @@ fn message(message: &Message) -> ChatCompletionRequestMessage {
         }
         Message::Assistant { content, calls, .. } => {
             let calls: Vec<_> = calls.iter().map(call).collect();
+            let only_calls = content.is_empty() && !calls.is_empty();
             ChatCompletionRequestMessage::Assistant(ChatCompletionRequestAssistantMessage {
-                // Also where it is empty: DeepSeek demands the key.
-                content: Some(content.clone().into()),
+                content: (!only_calls).then(|| content.clone().into()),
                 tool_calls: Some(calls).filter(|it| !it.is_empty()),
                 ..Default::default()
             })
@@ -107,9 +107,10 @@ fn tool(schema: &ToolSchema) -> ChatCompletionTools {
     })
 }
 
-/// A key that DeepSeek added to the API and whose absence it refuses; others ignore it, and those
-/// that never gave any reasoning do not get it.
-fn give_back_reasoning(endpoint: &Endpoint, request: &ModelRequest, body: &mut Value) {
+/// Gives the replies what the library does not write: the content of one that only called, which
+/// servers write as null and some demand, and the reasoning, a key of DeepSeek's, which refuses a
+/// conversation without it. A server that never gave any reasoning gets none.
+fn complete_replies(endpoint: &Endpoint, request: &ModelRequest, body: &mut Value) {
     let thoughts: Vec<&str> = request
         .messages
         .iter()
@@ -118,12 +119,15 @@ fn give_back_reasoning(endpoint: &Endpoint, request: &ModelRequest, body: &mut V
             _ => None,
         })
         .collect();
-    if !endpoint.wants_reasoning() && thoughts.iter().all(|it| it.is_empty()) {
-        return;
-    }
+    let wanted = endpoint.wants_reasoning() || thoughts.iter().any(|it| !it.is_empty());
     let messages = body.get_mut("messages").and_then(Value::as_array_mut);
     let replies = messages.into_iter().flatten().filter(|it| it["role"] == "assistant");
     for (reply, thought) in replies.zip(thoughts) {
-        reply["reasoning_content"] = json!(thought);
+        if reply.get("content").is_none() {
+            reply["content"] = Value::Null;
+        }
+        if wanted {
+            reply["reasoning_content"] = json!(thought);
+        }
     }
 }

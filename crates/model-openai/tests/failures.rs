@@ -203,6 +203,16 @@ async fn refusals_say_what_to_do() {
              a larger context",
         ),
         (
+            status(
+                "400 Bad Request",
+                json!([{ "error": { "code": 400, "message": "it exceeds the context size" } }])
+                    .to_string(),
+            ),
+            "CONTEXT_TOO_LONG",
+            "the conversation is too long for tiny at http://SERVER/v1 (400 Bad Request: it exceeds \
+             the context size); begin a new one, or take a model with a larger context",
+        ),
+        (
             status("413 Payload Too Large", ""),
             "CONTEXT_TOO_LONG",
             "the conversation is too long for tiny at http://SERVER/v1 (413 Payload Too Large); \

@@ -137,7 +137,7 @@ async fn the_request_says_everything() {
                 { "role": "system", "content": "Be brief." },
                 { "role": "user", "content": "Look." },
                 {
-                    "role": "assistant", "content": "", "reasoning_content": "Look where?",
+                    "role": "assistant", "content": null, "reasoning_content": "Look where?",
                     "tool_calls": [
                         { "id": "a", "type": "function",
                           "function": { "name": "terminal_list", "arguments": "{}" } },
