@@ -4,21 +4,24 @@
 
 use std::{
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{
     chat::{Answer, End, Server, broken, delta, finish, refusal, stream, text},
+    guarded,
     leaks::processes_with_env,
+    wait_until,
 };
 
 const KEY: &str = "sk-0123456789abcdef";
 const TAG: &str = "MODEL_TEST";
 
 /// The program, in a folder of its own, with `key` as the one key there is.
-async fn run(folder: &Path, arguments: &[&str], key: Option<&str>) -> Output {
+fn command(folder: &Path, arguments: &[&str], key: Option<&str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dsh"));
     command
         .arg("run")
@@ -29,17 +32,29 @@ async fn run(folder: &Path, arguments: &[&str], key: Option<&str>) -> Output {
         .env(TAG, folder)
         .env_remove("DEEPSEEK_API_KEY")
         .env_remove("OPENAI_API_KEY")
-        .stdin(Stdio::null());
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     if let Some(key) = key {
         command.env("OPENAI_API_KEY", key);
     }
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    command
+}
+
+/// What it printed until its end, which leaves nothing over.
+async fn end(child: Child, folder: &Path) -> Output {
+    let ended = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+    let output = guarded("the run", ended).await.unwrap();
     let left = processes_with_env(TAG, folder.to_str().unwrap());
     assert!(left.is_empty(), "left over: {left:?}");
     for stream in [&output.stdout, &output.stderr] {
         assert!(!String::from_utf8_lossy(stream).contains(KEY), "the key was printed");
     }
     output
+}
+
+async fn run(folder: &Path, arguments: &[&str], key: Option<&str>) -> Output {
+    end(command(folder, arguments, key).spawn().unwrap(), folder).await
 }
 
 /// A task for the model of this server.
@@ -181,6 +196,20 @@ async fn what_no_retry_helps_ends_the_run() {
         assert!(errors.contains(message), "{errors}");
         assert!(errors.contains(&server.address.to_string()), "{errors}");
     }
+}
+
+#[tokio::test]
+async fn an_interrupt_drops_the_request() {
+    let folder = TempDir::new().unwrap();
+    let mut server = Server::play([broken(&[text("I th")], End::Silence)]).await;
+    let url = format!("http://{}/v1", server.address);
+    let arguments = ["--base-url", &url, "--model", "tiny", "Compute it."];
+    let child = command(folder.path(), &arguments, Some(KEY)).spawn().unwrap();
+    wait_until("the request", || !server.requests().is_empty()).await;
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    guarded("the connection ends", server.left.recv()).await.unwrap();
+    let output = end(child, folder.path()).await;
+    assert_eq!(output.status.code(), Some(130), "{:?}", said(&output));
 }
 
 #[tokio::test]
