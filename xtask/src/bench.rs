@@ -3,7 +3,6 @@
 //! Figures are medians and ratios of medians: single times on a shared machine say little.
 
 use std::{
-    io::Write as _,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -11,10 +10,13 @@ use std::{
 use agents::Agent;
 use anyhow::Context as _;
 use dsh_core::Cancel;
-use terminal::{SendOutcome, SendRequest, SpawnRequest, TerminalRegistry, Terminals, WaitReason};
+use terminal::{
+    ReadPage, ReadRequest, SearchPage, SearchRequest, SendOperation, SendOutcome, SendRequest,
+    SpawnRequest, TerminalRegistry, Terminals, WaitReason,
+};
 use testkit::host::TestHost;
 
-use crate::bare::Bare;
+use crate::{bare::Bare, output};
 
 // Only what is mentioned is linked.
 use terminal_bash as _;
@@ -26,29 +28,68 @@ const COMPOSITION: &str = "
 ";
 
 /// What one operation took, bare and through a session.
-struct Row {
+pub(crate) struct Row {
     name: &'static str,
     bare: Vec<Duration>,
     ours: Vec<Duration>,
 }
 
-/// Measures and prints the table.
-pub(crate) fn run(runs: usize, slow_runs: usize) -> anyhow::Result<()> {
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Opening, closing, short commands.
+    Quick,
+    /// Much output.
+    Output,
+    /// The screen alone.
+    Screen,
+    /// Memory and responsiveness.
+    Costs,
+}
+
+/// Measures and prints tables.
+pub(crate) fn run(parts: Vec<Part>, runs: usize, slow_runs: usize) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     // On a worker of the runtime, where a host's calls run too.
-    let rows = runtime.block_on(async { tokio::spawn(measure(runs, slow_runs)).await })??;
-    print(&rows)
+    runtime.block_on(async { tokio::spawn(measure(parts, runs, slow_runs)).await })?
+}
+
+async fn measure(parts: Vec<Part>, runs: usize, slow_runs: usize) -> anyhow::Result<()> {
+    let mut out = std::io::stdout();
+    let host = TestHost::boot(COMPOSITION).await;
+    let agent = host.agent("bench");
+    let mut rows = Vec::new();
+    // First, while this process is small.
+    if parts.contains(&Part::Costs) {
+        output::costs(&host, &agent, &mut out).await?;
+    }
+    if parts.contains(&Part::Quick) {
+        rows.extend(quick(&host, &agent, runs).await?);
+    }
+    if parts.contains(&Part::Output) {
+        let files = output::Files::create()?;
+        let mut pair = Pair::open(&host, &agent).await?;
+        rows.extend(output::beside_bare(&mut pair, &files, slow_runs).await?);
+        pair.close().await?;
+    }
+    if !rows.is_empty() {
+        print(&mut out, &rows)?;
+    }
+    if parts.contains(&Part::Screen) {
+        output::screen(&mut out, slow_runs)?;
+    }
+    Ok(host.dispose().await?)
 }
 
 /// One session of ours.
-struct Session {
+pub(crate) struct Session {
     terminals: Arc<TerminalRegistry>,
     agent: Arc<Agent>,
     id: String,
 }
 
 impl Session {
-    async fn open(host: &TestHost, agent: &Arc<Agent>) -> anyhow::Result<Self> {
+    pub(crate) async fn open(host: &TestHost, agent: &Arc<Agent>) -> anyhow::Result<Self> {
         let terminals = host.service::<Terminals>();
         let request = SpawnRequest { kind: "shell".to_owned(), ..SpawnRequest::default() };
         let spawned = terminals.spawn(agent, request, &Cancel::new()).await?;
@@ -56,15 +97,21 @@ impl Session {
         Ok(Self { terminals, agent: Arc::clone(agent), id })
     }
 
-    async fn send(&self, text: &str) -> anyhow::Result<(Duration, SendOutcome)> {
-        let start = Instant::now();
+    /// Types a line and does not wait.
+    pub(crate) fn start(&self, text: &str) -> anyhow::Result<Arc<dyn SendOperation>> {
         let request = SendRequest {
             text: text.to_owned(),
             submit: true,
             background: false,
             cancel: Cancel::new(),
         };
-        let outcome = self.terminals.start_send(&self.agent, &self.id, request)?.done().await?;
+        Ok(self.terminals.start_send(&self.agent, &self.id, request)?)
+    }
+
+    /// Types a line and waits for the prompt.
+    pub(crate) async fn send(&self, text: &str) -> anyhow::Result<(Duration, SendOutcome)> {
+        let start = Instant::now();
+        let outcome = self.start(text)?.done().await?;
         let taken = start.elapsed();
         anyhow::ensure!(
             outcome.wait_reason == WaitReason::StdinRead,
@@ -75,16 +122,22 @@ impl Session {
         Ok((taken, outcome))
     }
 
-    async fn close(self) -> anyhow::Result<Duration> {
+    pub(crate) async fn read(&self, request: ReadRequest) -> anyhow::Result<ReadPage> {
+        Ok(self.terminals.read(&self.agent, &self.id, request).await?)
+    }
+
+    pub(crate) async fn search(&self, request: SearchRequest) -> anyhow::Result<SearchPage> {
+        Ok(self.terminals.search(&self.agent, &self.id, request).await?)
+    }
+
+    pub(crate) async fn close(self) -> anyhow::Result<Duration> {
         let start = Instant::now();
         self.terminals.kill(&self.agent, &self.id, "done").await?;
         Ok(start.elapsed())
     }
 }
 
-async fn measure(runs: usize, slow_runs: usize) -> anyhow::Result<Vec<Row>> {
-    let host = TestHost::boot(COMPOSITION).await;
-    let agent = host.agent("bench");
+async fn quick(host: &TestHost, agent: &Arc<Agent>, runs: usize) -> anyhow::Result<Vec<Row>> {
     let mut open = Row::new("open");
     let mut close = Row::new("close, idle");
     for _ in 0..runs.min(30) {
@@ -92,28 +145,19 @@ async fn measure(runs: usize, slow_runs: usize) -> anyhow::Result<Vec<Row>> {
         let bare = blocking(Bare::open).await?;
         open.bare.push(start.elapsed());
         let start = Instant::now();
-        let session = Session::open(&host, &agent).await?;
+        let session = Session::open(host, agent).await?;
         open.ours.push(start.elapsed());
         close.bare.push(blocking(|| bare.close()).await?);
         close.ours.push(session.close().await?);
     }
 
-    let mut pair = Pair {
-        bare: Some(blocking(Bare::open).await?),
-        session: Session::open(&host, &agent).await?,
-    };
+    let mut pair = Pair::open(host, agent).await?;
     let quick = pair.compare("`true`", runs, "true", "dsh> ").await?;
-    let seq = pair.compare("`seq 1 2000000`", slow_runs, "seq 1 2000000", "dsh> ").await?;
     pair.bare_line("python3 -q", ">>> ").await?;
     pair.session.send("python3 -q").await?;
     let python = pair.compare("a python line", runs, "print(2+2)", ">>> ").await?;
-    let Pair { bare, session } = pair;
-    if let Some(bare) = bare {
-        blocking(|| bare.close()).await?;
-    }
-    session.close().await?;
-    host.dispose().await?;
-    Ok(vec![open, quick, python, seq, close])
+    pair.close().await?;
+    Ok(vec![open, quick, python, close])
 }
 
 /// Runs what blocks where it may.
@@ -124,12 +168,25 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// A bare shell and a session that get the same lines.
-struct Pair {
+pub(crate) struct Pair {
     bare: Option<Bare>,
-    session: Session,
+    pub(crate) session: Session,
 }
 
 impl Pair {
+    async fn open(host: &TestHost, agent: &Arc<Agent>) -> anyhow::Result<Self> {
+        let bare = Some(blocking(Bare::open).await?);
+        Ok(Self { bare, session: Session::open(host, agent).await? })
+    }
+
+    async fn close(self) -> anyhow::Result<()> {
+        if let Some(bare) = self.bare {
+            blocking(|| bare.close()).await?;
+        }
+        self.session.close().await?;
+        Ok(())
+    }
+
     async fn bare_line(
         &mut self,
         line: &'static str,
@@ -146,7 +203,7 @@ impl Pair {
     }
 
     /// Sends the same line to both, in turn; the first of each is a warm-up.
-    async fn compare(
+    pub(crate) async fn compare(
         &mut self,
         name: &'static str,
         runs: usize,
@@ -174,15 +231,14 @@ impl Row {
     }
 }
 
-fn median(times: &[Duration]) -> f64 {
+pub(crate) fn median(times: &[Duration]) -> f64 {
     let mut sorted: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn print(rows: &[Row]) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "| operation | bare PTY, median ms | session, median ms | ratio | runs |")?;
+fn print(out: &mut impl std::io::Write, rows: &[Row]) -> anyhow::Result<()> {
+    writeln!(out, "\n| operation | bare PTY, median ms | session, median ms | ratio | runs |")?;
     writeln!(out, "|---|---|---|---|---|")?;
     for row in rows {
         let (bare, ours) = (median(&row.bare), median(&row.ours));

@@ -2,6 +2,7 @@
 
 mod bare;
 mod bench;
+mod output;
 
 use clap::{Parser, Subcommand};
 
@@ -23,11 +24,16 @@ enum Task {
         /// How often each slow operation is measured.
         #[arg(long, default_value_t = 5)]
         slow_runs: usize,
+        /// What is measured; everything by default.
+        #[arg(long, value_enum, value_delimiter = ',', default_values_t = [
+            bench::Part::Quick, bench::Part::Output, bench::Part::Screen, bench::Part::Costs,
+        ])]
+        parts: Vec<bench::Part>,
     },
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
-        Task::Bench { runs, slow_runs } => bench::run(runs, slow_runs),
+        Task::Bench { runs, slow_runs, parts } => bench::run(parts, runs, slow_runs),
     }
 }

@@ -25,8 +25,8 @@ pub use backend::{
 pub use closing::{CloseFailure, DisposalFailed};
 pub use error::TerminalError;
 pub use outcome::{
-    Busy, Evidence, Foreground, InputReceipt, LastCommand, ReadPage, SearchMatch, SearchPage,
-    SendOutcome, SendState, SessionStatus, StateKind, WaitReason,
+    Busy, Evidence, Foreground, InputReceipt, LastCommand, Missing, ReadPage, SearchMatch,
+    SearchPage, SendOutcome, SendState, SessionStatus, StateKind, WaitReason,
 };
 pub use plugin::TerminalPlugin;
 pub use registry::{SessionSnapshot, SpawnRequest, Spawned, TerminalRegistry};

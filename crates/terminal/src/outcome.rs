@@ -57,6 +57,8 @@ pub struct SendOutcome {
     pub session_status: SessionStatus,
     /// Something of this viewport is missing.
     pub truncated: bool,
+    /// How much that is, and where it can be read; none where the backend cannot tell.
+    pub missing: Option<Missing>,
     /// The shell command that ended during this exchange; of several the last.
     pub last_command: Option<LastCommand>,
     /// What the session is doing now; none where the backend cannot tell.
@@ -68,6 +70,20 @@ pub struct SendOutcome {
     /// Whether the terminal would have shown the text when it was written. What was typed while
     /// it would not is a secret.
     pub echoed: bool,
+}
+
+/// What is missing from the front of a viewport.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Lines; one that is there in part is not counted.
+    pub lines: u64,
+    /// UTF-8 bytes.
+    pub bytes: u64,
+    /// How many of the lines, the newest, can be read.
+    pub readable: u64,
+    /// Where a read finds them at the time of the outcome: the lines from the one in which the
+    /// viewport begins to the newest.
+    pub offset: u64,
 }
 
 /// A shell command that ended.

@@ -263,6 +263,7 @@ mod tests {
                 state: None,
                 input: None,
                 repaired: Vec::new(),
+                missing: None,
                 echoed: true,
             })
         }

@@ -11,7 +11,7 @@
 use std::{borrow::Cow, fmt::Write as _};
 
 use terminal::{
-    Busy, Evidence, LastCommand, ReadPage, SendState, SessionStatus, StateKind, WaitReason,
+    Busy, Evidence, LastCommand, Missing, ReadPage, SendState, SessionStatus, StateKind, WaitReason,
 };
 use tools::text::marked;
 pub use tools::text::{Keep, TRUNCATED, bound, escape, head, tail};
@@ -92,6 +92,24 @@ pub fn send(value: &SendValue, cap: usize) -> String {
     let draft =
         Draft { head: None, body: viewport, placeholder: "(no new output)", lines, truncated };
     draft.fit(cap)
+}
+
+/// What is missing from the front of a send's output, and where it can be read.
+pub fn missing(it: Missing) -> String {
+    let Missing { lines, bytes, readable, offset } = it;
+    if lines == 0 {
+        return format!("[{bytes} bytes of this line come before this and are not shown]");
+    }
+    let (were, they) = if lines == 1 { ("line comes", "it") } else { ("lines come", "them") };
+    let way = if readable == 0 {
+        "and can no longer be read".to_owned()
+    } else if readable < lines {
+        format!("; terminal_read with offset {offset} has the newest {readable} of them")
+    } else {
+        format!("; terminal_read with offset {offset} has {they}")
+    };
+    let space = if readable == 0 { " " } else { "" };
+    format!("[{lines} {were} before this, {bytes} bytes, not shown{space}{way}]")
 }
 
 /// `terminal_read`.

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use terminal::{
-    InputReceipt, LastCommand, SendOutcome, SendState, SessionSnapshot, SessionStatus, Spawned,
-    WaitReason,
+    InputReceipt, LastCommand, Missing, SendOutcome, SendState, SessionSnapshot, SessionStatus,
+    Spawned, WaitReason,
 };
 use tools::ToolError;
 
@@ -97,27 +97,79 @@ pub enum SendValue {
 
 impl SendValue {
     /// Keeps at most `cap` bytes of the viewport, the newest ones. Without `report_state` it has
-    /// the compatible properties alone.
+    /// the compatible properties alone; with it a viewport that lost something begins with a line
+    /// that says how much, and where that can be read.
     pub(crate) fn foreground(outcome: SendOutcome, report_state: bool, cap: usize) -> Self {
-        let viewport = text::tail(&outcome.viewport, cap);
-        let cut = viewport.len() < outcome.viewport.len();
         let last_command = outcome.last_command.map(|mut command| {
             // A path that is not UTF-8 has no JSON form.
             command.cwd = command.cwd.map(|cwd| cwd.to_string_lossy().into_owned().into());
             command
         });
-        Self::Foreground {
-            viewport: viewport.to_owned(),
+        let whole = Self::Foreground {
+            viewport: outcome.viewport,
             wait_reason: outcome.wait_reason,
             session_status: outcome.session_status,
-            truncated: outcome.truncated || cut,
+            truncated: outcome.truncated,
             last_command: last_command.filter(|_| report_state),
             state: outcome.state.filter(|_| report_state),
             input: outcome.input.filter(|_| report_state),
             repaired: if report_state { outcome.repaired } else { Vec::new() },
+        };
+        match outcome.missing.filter(|_| report_state) {
+            Some(missing) => whole.telling(missing, cap),
+            None => whole.kept(cap),
         }
     }
+
+    /// The newest `cap` bytes of the viewport.
+    fn kept(mut self, cap: usize) -> Self {
+        if let Self::Foreground { viewport, truncated, .. } = &mut self {
+            let kept = text::tail(viewport, cap).to_owned();
+            *truncated |= kept.len() < viewport.len();
+            *viewport = kept;
+        }
+        self
+    }
+
+    /// As much of the viewport as the whole text has room for, behind a line that tells what is
+    /// missing, where there is room for one.
+    fn telling(mut self, missing: Missing, cap: usize) -> Self {
+        let size = text::send(&self, usize::MAX).len();
+        let Self::Foreground { viewport, truncated, .. } = &mut self else { return self };
+        if !*truncated && size <= cap {
+            return self;
+        }
+        *truncated = true;
+        let body = std::mem::take(viewport);
+        let around = text::send(&self, usize::MAX).len();
+        let Self::Foreground { viewport, .. } = &mut self else { return self };
+        let room = cap.saturating_sub(around + NOTE_BYTES);
+        if room < NOTE_BYTES {
+            *viewport = body;
+            return self.kept(cap);
+        }
+        let mut kept = text::tail(&body, room);
+        // The first line is there in part, for all that is known.
+        if let Some((_, lines)) = kept.split_once('\n')
+            && !lines.is_empty()
+        {
+            kept = lines;
+        }
+        let cut = &body[..body.len() - kept.len()];
+        let lines = cut.matches('\n').count() as u64;
+        let note = text::missing(Missing {
+            lines: missing.lines + lines,
+            bytes: missing.bytes + cut.len() as u64,
+            readable: missing.readable + lines,
+            offset: missing.offset.saturating_sub(lines),
+        });
+        *viewport = format!("{note}\n{kept}");
+        self
+    }
 }
+
+/// Room for the line that tells what is missing.
+const NOTE_BYTES: usize = 256;
 
 /// A value as JSON. Fails only for a value that has no JSON form, which none of these is.
 pub(crate) fn json(value: &impl Serialize) -> Result<Value, ToolError> {

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use terminal::{
-    Busy, Evidence, Foreground, LastCommand, ReadPage, SendState, SessionStatus, StateKind,
-    WaitReason,
+    Busy, Evidence, Foreground, LastCommand, Missing, ReadPage, SendState, SessionStatus,
+    StateKind, WaitReason,
 };
 use tool_terminal::{
     text::{self, Keep, TRUNCATED},
@@ -74,6 +74,30 @@ fn listed(id: &str, name: Option<&str>, status: SessionStatus) -> ListedSession 
         pid: Some(4711),
         status,
     }
+}
+
+#[test]
+fn what_is_missing_is_told() {
+    let told =
+        |lines, readable| text::missing(Missing { lines, bytes: 1234, readable, offset: 77 });
+    assert_eq!(told(0, 0), "[1234 bytes of this line come before this and are not shown]");
+    assert_eq!(
+        told(1, 1),
+        "[1 line comes before this, 1234 bytes, not shown; terminal_read with offset 77 has it]"
+    );
+    assert_eq!(
+        told(9, 9),
+        "[9 lines come before this, 1234 bytes, not shown; terminal_read with offset 77 has them]"
+    );
+    assert_eq!(
+        told(9, 4),
+        "[9 lines come before this, 1234 bytes, not shown; terminal_read with offset 77 has the \
+         newest 4 of them]"
+    );
+    assert_eq!(
+        told(9, 0),
+        "[9 lines come before this, 1234 bytes, not shown and can no longer be read]"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use agents::Agent;
 use dsh_core::Cancel;
 use serde_json::{Value, json};
 use terminal::{
-    Evidence, InputReceipt, LastCommand, SendOutcome, SendState, StateKind, WaitReason,
+    Evidence, InputReceipt, LastCommand, Missing, SendOutcome, SendState, StateKind, WaitReason,
 };
 use testkit::{Script, Step, TestHost, guarded, scripted::outcome};
 use tool_terminal as _;
@@ -126,6 +126,47 @@ async fn a_second_close_joins_the_first() {
     let (first, second) = guarded("close", async { tokio::join!(closing, joining) }).await;
     assert_eq!(first.text(), "closed terminal session pty-1");
     assert_eq!(second.text(), "terminal session pty-1 was already closing");
+    host.dispose().await.unwrap();
+}
+
+/// What the model reads is within the bound, and tells exactly what is not in it.
+#[tokio::test]
+async fn what_a_send_could_not_show_is_told_and_found() {
+    let script = Script::new();
+    let (host, agent) = boot(&script, "{ maxResultBytes: 2000 }").await;
+    open(&host, &agent).await;
+    let lines: Vec<String> = (0..1000).map(|n| format!("line {n}")).collect();
+    let session = script.session("pty-1");
+    session.set_screen(&lines.join("\n"));
+    // The backend itself gave the newest 500 of them.
+    let mut outcome = outcome(&lines[500..].join("\n"), WaitReason::StdinRead);
+    outcome.truncated = true;
+    outcome.missing = Some(Missing { lines: 500, bytes: 4390, readable: 500, offset: 500 });
+    script.settle_with(outcome);
+    let sent = json!({ "sessionId": "pty-1", "text": "x" });
+    let sent = host.call(&agent, "terminal_send", sent).await;
+    let text = sent.text();
+    assert!(text.len() <= 2000, "{}", text.len());
+    let (note, rest) = text.split_once('\n').unwrap();
+    let shown = rest.lines().filter(|line| line.starts_with("line")).count();
+    assert!(shown > 100, "{text}");
+    let missing = 1000 - shown;
+    let bytes: usize = lines[..missing].iter().map(|line| line.len() + 1).sum();
+    assert_eq!(
+        note,
+        format!(
+            "[{missing} lines come before this, {bytes} bytes, not shown; terminal_read with \
+             offset {shown} has them]"
+        )
+    );
+    assert_eq!(rest.lines().next().unwrap(), lines[missing]);
+    let arguments = json!({ "sessionId": "pty-1", "offset": shown, "count": 1 });
+    let read = host.call(&agent, "terminal_read", arguments).await;
+    assert!(
+        read.text().starts_with(&format!("{}\n[lines:", lines[missing - 1])),
+        "{}",
+        read.text()
+    );
     host.dispose().await.unwrap();
 }
 

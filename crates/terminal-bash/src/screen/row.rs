@@ -28,7 +28,18 @@ pub(super) struct Row {
 #[inline]
 pub(super) fn width(c: char) -> usize {
     match c {
-        '\0' | ' '..='~' | '\u{ae}'..'\u{300}' => 1,
+        // What most text is made of, without a look at the tables: Latin, Greek and Cyrillic,
+        // punctuation, box drawing; kana, Chinese characters, Hangul.
+        '\0'
+        | ' '..='~'
+        | '\u{ae}'..'\u{300}'
+        | '\u{370}'..'\u{483}'
+        | '\u{2010}'..'\u{2028}'
+        | '\u{2500}'..'\u{25a0}' => 1,
+        '\u{3041}'..'\u{3097}'
+        | '\u{30a0}'..'\u{3100}'
+        | '\u{4e00}'..'\u{a000}'
+        | '\u{ac00}'..'\u{d7a4}' => 2,
         _ => c.width().unwrap_or(0).min(2),
     }
 }

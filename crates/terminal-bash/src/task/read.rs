@@ -1,10 +1,14 @@
 //! Reading what was shown: from the screen at once, or from a copy of it and the transcript.
 
-use terminal::{Lines, ReadPage, ReadRequest};
+use terminal::{Lines, Missing, ReadPage, ReadRequest};
 
 use super::Task;
 use crate::{
-    config::Config, request::Read, retained::Retained, screen::Screen, transcript::Transcript,
+    config::Config,
+    request::Read,
+    retained::Retained,
+    screen::{Screen, Slice},
+    transcript::Transcript,
 };
 
 /// The transcript of a session, which takes what `screen` drops.
@@ -51,6 +55,23 @@ impl Task {
             first_line: Some(page.first_line),
             lost: archive.filter(|_| page.truncated).and_then(|it| it.lost()),
         })
+    }
+
+    /// What is missing from the front of a viewport.
+    pub(super) fn missing(&self, viewport: &Slice) -> Missing {
+        let page = self.screen.page(0, 1, 0);
+        let lines_end = page.first_line + page.line_end;
+        let archive = self.transcript.as_ref().map(Transcript::archive);
+        let oldest = match archive.and_then(|it| it.first()) {
+            Some(oldest) => oldest.line,
+            None => lines_end.saturating_sub(page.total_lines),
+        };
+        Missing {
+            lines: viewport.cut_lines,
+            bytes: viewport.cut_bytes,
+            readable: viewport.first_line.saturating_sub(oldest).min(viewport.cut_lines),
+            offset: lines_end.saturating_sub(viewport.first_line),
+        }
     }
 
     /// Everything that can still be read.

@@ -205,6 +205,7 @@ impl Task {
         // What a program left that ended in the middle of something.
         let repaired = if at_prompt { self.screen.repair() } else { Vec::new() };
         let slice = self.screen.since(&live.start, self.max_read());
+        let missing = self.missing(&slice);
         self.delivered = self.screen.end();
         let refused = self.process.unwritten() + live.discarded;
         let outcome = SendOutcome {
@@ -217,6 +218,7 @@ impl Task {
             wait_reason: settled.reason,
             session_status: self.exit.clone().unwrap_or(SessionStatus::Running),
             truncated: slice.truncated,
+            missing: Some(missing),
             last_command: self.last_command(&live, settled),
             state: Some(self.state(settled)),
             input: Some(InputReceipt {

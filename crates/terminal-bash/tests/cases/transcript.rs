@@ -11,6 +11,13 @@ fn a_line_of_a_flood_is_read_by_position_and_found_by_search() {
         let flood = shell.send("seq 1 200000").await;
         assert_prompt(&flood, Some(0));
         assert!(flood.truncated);
+        let missing = flood.missing.unwrap();
+        let shown = flood.viewport.matches('\n').count() as u64 + 1;
+        assert_eq!(missing.lines + shown, 200_002);
+        assert_eq!((missing.readable, missing.offset), (missing.lines, shown));
+        let last_missing = shell.read(missing.offset, 1).await;
+        let first_shown: u64 = flood.viewport.lines().next().unwrap().parse().unwrap();
+        assert_eq!(last_missing.text, (first_shown - 1).to_string());
         let page = shell.read(0, 1).await;
         assert_eq!((page.text.as_str(), page.total_lines), ("dsh> ", 200_002));
         let page = shell.read(200_000 - 123_456 + 1, 1).await;

@@ -263,6 +263,7 @@ pub fn outcome(viewport: &str, wait_reason: WaitReason) -> SendOutcome {
         state: None,
         input: None,
         repaired: Vec::new(),
+        missing: None,
         echoed: true,
     }
 }

@@ -1,5 +1,6 @@
 //! Small streams and the text they show.
 
+use super::super::row::width;
 use super::super::{Query, ScreenEvent};
 use super::{CONFIG, config, fed, shown, text};
 
@@ -322,4 +323,15 @@ fn the_cursor_line() {
     assert_eq!(line("abc\x1b[2D"), "a");
     assert_eq!(line("abc\x1b[5C"), "abc");
     assert_eq!(fed(CONFIG, "é".repeat(1000).as_bytes()).0.cursor_line(), "é".repeat(400));
+}
+
+#[test]
+fn widths_are_those_of_the_tables() {
+    for c in ('\u{1}'..=char::MAX).filter(|c| !c.is_control()) {
+        assert_eq!(
+            width(c),
+            unicode_width::UnicodeWidthChar::width(c).unwrap_or(0).min(2),
+            "{c:?}"
+        );
+    }
 }
