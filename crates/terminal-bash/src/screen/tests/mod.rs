@@ -6,6 +6,7 @@ mod reading;
 mod recorded;
 mod repair;
 mod tables;
+mod tmux;
 
 use super::{Screen, ScreenConfig, ScreenEvent};
 

@@ -1,50 +1,65 @@
-//! Recorded output of real programs: bash's line editor, a pager, a program that redraws its lines.
+//! Recorded output of real programs: bash's line editor, a pager, programs that redraw their lines,
+//! full-screen programs.
 //!
 //! `NAME-COLUMNS.pty` is what the program wrote to its terminal, `NAME-COLUMNS.txt` the text a
-//! person saw in the end. Another terminal's answer (tmux, `capture-pane -J`) was the same for each
-//! when it was recorded, but for the end of `wide-80`, where it joined the output to the command.
+//! person saw in the end. `tmux.rs` compares both with another terminal.
 
 use super::super::{Position, Screen};
 use super::{config, text};
 
+/// What a program wrote, and the text it showed.
+pub(super) struct Recording {
+    pub(super) name: &'static str,
+    pub(super) rows: u16,
+    pub(super) columns: u16,
+    pub(super) bytes: &'static [u8],
+    text: &'static str,
+}
+
 macro_rules! recordings {
     ($($name:literal, $rows:literal, $columns:literal;)*) => {
-        [$((
-            $name,
-            config($rows, $columns),
-            include_bytes!(concat!("recorded/", $name, "-", $columns, ".pty")).as_slice(),
-            include_str!(concat!("recorded/", $name, "-", $columns, ".txt")),
-        )),*]
+        &[$(Recording {
+            name: $name,
+            rows: $rows,
+            columns: $columns,
+            bytes: include_bytes!(concat!("recorded/", $name, "-", $columns, ".pty")),
+            text: include_str!(concat!("recorded/", $name, "-", $columns, ".txt")),
+        }),*]
     };
 }
 
+pub(super) const RECORDINGS: &[Recording] = recordings![
+    "typed", 40, 160;
+    "typed", 24, 80;
+    "edited", 40, 160;
+    "edited", 24, 80;
+    "wide", 40, 160;
+    "wide", 24, 80;
+    "fuzzed", 40, 160;
+    "completed", 24, 80;
+    "bars", 24, 80;
+    "pager", 24, 80;
+    "region", 24, 80;
+    "git", 24, 80;
+    "cargo", 24, 80;
+    "apt", 24, 80;
+    "pip", 24, 80;
+    "npm", 24, 80;
+    "layers", 24, 80;
+    "man", 24, 80;
+    "htop", 24, 80;
+    "vim", 24, 80;
+];
+
 #[test]
 fn recordings_show_what_a_person_saw() {
-    let recordings = recordings![
-        "typed", 40, 160;
-        "typed", 24, 80;
-        "edited", 40, 160;
-        "edited", 24, 80;
-        "wide", 40, 160;
-        "wide", 24, 80;
-        "fuzzed", 40, 160;
-        "completed", 24, 80;
-        "bars", 24, 80;
-        "pager", 24, 80;
-        "region", 24, 80;
-    ];
-    for (name, config, bytes, expected) in recordings {
+    for Recording { name, rows, columns, bytes, text: expected } in RECORDINGS {
         for read in [1, 7, 4096] {
-            let mut screen = Screen::new(config);
+            let mut screen = Screen::new(config(*rows, *columns));
             for part in bytes.chunks(read) {
                 screen.feed(part, &mut Vec::new());
             }
-            assert_eq!(
-                text(&screen),
-                expected,
-                "{name}, {} columns, {read} bytes a read",
-                config.cols
-            );
+            assert_eq!(text(&screen), *expected, "{name}, {columns} columns, {read} bytes a read");
         }
     }
 }

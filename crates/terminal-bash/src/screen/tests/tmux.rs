@@ -1,0 +1,107 @@
+//! Recordings beside a terminal that nobody here wrote.
+//!
+//! What is compared is what both can tell: the lines, joined, without the blanks at their ends; and
+//! of a recording that shows a full screen, its rows just before it is left.
+
+use std::process::{Command, Output};
+
+use super::super::Screen;
+use super::recorded::{RECORDINGS, Recording};
+use super::{config, text};
+
+/// A tmux server of one's own, which ends with this.
+struct Tmux {
+    folder: tempfile::TempDir,
+}
+
+impl Tmux {
+    /// Shows `bytes` in a window of this size and waits until all of it was taken.
+    fn show(bytes: &[u8], rows: u16, columns: u16) -> Self {
+        let tmux = Self { folder: tempfile::tempdir().unwrap() };
+        let path = |name: &str| tmux.folder.path().join(name).display().to_string();
+        let settings = "set -g history-limit 50000\nset -g status off\n";
+        std::fs::write(path("settings"), settings).unwrap();
+        std::fs::write(path("bytes"), bytes).unwrap();
+        // The answer to the question comes when all before it was taken.
+        let script = format!(
+            "stty raw -echo; cat {}; printf '\\033[5n'; head -c 1 > /dev/null; \
+             tmux -S {} wait-for -S shown; exec sleep 1000",
+            path("bytes"),
+            path("socket"),
+        );
+        let (rows, columns) = (rows.to_string(), columns.to_string());
+        let settings = path("settings");
+        let arguments =
+            ["-f", &settings, "new-session", "-d", "-x", &columns, "-y", &rows, &script];
+        tmux.run(&arguments);
+        tmux.run(&["wait-for", "shown"]);
+        tmux
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let socket = self.folder.path().join("socket");
+        let mut command = Command::new("tmux");
+        command.env("LC_ALL", "C.UTF-8").env_remove("TMUX").arg("-u").arg("-S").arg(socket);
+        let output = command.args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output
+    }
+
+    fn lines(&self, arguments: &[&str]) -> Vec<String> {
+        let output = self.run(&[&["capture-pane", "-p"], arguments].concat());
+        lines(&String::from_utf8(output.stdout).unwrap())
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        self.run(&["kill-server"]);
+    }
+}
+
+/// Lines without the blanks at their ends, and without the empty ones at the end.
+fn lines(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.split('\n').map(|line| line.trim_end().to_owned()).collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn another_terminal_shows_the_same_lines() {
+    // There tmux joins the output to the command: it forgets that the line was ended from above.
+    for recording in RECORDINGS.iter().filter(|it| it.name != "wide" || it.columns != 80) {
+        let Recording { name, rows, columns, bytes, .. } = *recording;
+        let mut screen = Screen::new(config(rows, columns));
+        screen.feed(bytes, &mut Vec::new());
+        let tmux = Tmux::show(bytes, rows, columns);
+        assert_eq!(lines(&text(&screen)), tmux.lines(&["-J", "-S", "-"]), "{name}-{columns}");
+    }
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn another_terminal_shows_the_same_full_screen() {
+    let leave = b"\x1b[?1049l";
+    let mut compared = 0;
+    for Recording { name, rows, columns, bytes, .. } in RECORDINGS {
+        let Some(end) = bytes.windows(leave.len()).rposition(|it| it == leave) else { continue };
+        // At several moments of the recording, each between two characters of it.
+        for part in 1..=8 {
+            let mut end = end * part / 8;
+            while end > 0 && bytes[end] != 0x1b {
+                end -= 1;
+            }
+            let mut screen = Screen::new(config(*rows, *columns));
+            screen.feed(&bytes[..end], &mut Vec::new());
+            let Some(full) = screen.full_screen() else { continue };
+            let tmux = Tmux::show(&bytes[..end], *rows, *columns);
+            let shown: Vec<String> = (0..usize::from(*rows)).map(|row| full.text(row)).collect();
+            assert_eq!(lines(&shown.join("\n")), tmux.lines(&[]), "{name}, {end} bytes");
+            compared += 1;
+        }
+    }
+    assert!(compared > 12, "{compared}");
+}
