@@ -95,6 +95,21 @@ pub struct Modes {
     pub read_timeout_ms: Option<u64>,
 }
 
+/// What shells and their programs rely on of a terminal line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineSetting {
+    /// Input is taken by lines, which can be edited (`ICANON`, `IEXTEN`).
+    Lines,
+    /// What is typed is shown (`ECHO`).
+    Echo,
+    /// Control characters make signals (`ISIG`).
+    Signals,
+    /// Enter ends a line (`ICRNL`, and neither `INLCR` nor `IGNCR`).
+    Enter,
+    /// A newline of the output begins a line (`OPOST`, `ONLCR`).
+    Output,
+}
+
 /// One process of the foreground group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessFacts {

@@ -9,7 +9,7 @@ use std::{
 
 use dsh_core::async_trait;
 
-use crate::evidence::{Depth, Evidence, Modes};
+use crate::evidence::{Depth, Evidence, LineSetting, Modes};
 
 /// Starts processes on terminals.
 #[async_trait]
@@ -78,11 +78,19 @@ pub trait TerminalProcess: Send {
     /// Modes of the terminal line now; none when they cannot be read.
     fn modes(&self) -> Option<Modes>;
 
+    /// Settings of the line that are not as they were when the process was started. A line editor
+    /// that waits has some of its own.
+    fn changed_settings(&self) -> Vec<LineSetting>;
+
+    /// Makes these settings what they were when the process was started; the ones that were not.
+    /// Whoever reads the terminal meanwhile reads it under them from then on.
+    fn restore_settings(&mut self) -> Vec<LineSetting>;
+
     /// Looks at the terminal and its foreground.
     async fn probe(&mut self, depth: Depth) -> Evidence;
 
-    /// Bytes of input that the terminal holds and no program has read, as far as it tells (in
-    /// canonical mode it counts finished lines only); none where it does not.
+    /// Bytes of input that the terminal holds and no program has read (in canonical mode it counts
+    /// finished lines only); none where it does not tell, or is full and there may be more behind.
     fn unread_bytes(&self) -> Option<u64>;
 
     /// Signals the terminal's foreground process group with a POSIX signal name such as `SIGINT`;
@@ -95,6 +103,10 @@ pub trait TerminalProcess: Send {
     /// Whether job control has stopped the leader of process group `group`; false where that
     /// cannot be seen.
     fn is_stopped(&self, group: i32) -> bool;
+
+    /// Whether process `pid` has a file in its memory whose name begins with `name`; none where that
+    /// cannot be seen.
+    fn has_loaded(&self, pid: i32, name: &str) -> Option<bool>;
 
     /// The session leader's working directory; none when it cannot be read.
     fn cwd(&self) -> Option<PathBuf>;

@@ -12,8 +12,8 @@ pub mod host;
 mod linux;
 
 pub use evidence::{
-    Depth, Descriptor, Evidence, InnerTerminal, Modes, Multiplexer, ProcessFacts, Scan,
-    ThreadFacts, Wait,
+    Depth, Descriptor, Evidence, InnerTerminal, LineSetting, Modes, Multiplexer, ProcessFacts,
+    Scan, ThreadFacts, Wait,
 };
 pub use host::{
     Event, ExitStatus, SignalError, SpawnError, Survivor, TerminalHost, TerminalProcess,

@@ -23,13 +23,6 @@ pub(crate) fn lines(text: &str, submit: bool) -> VecDeque<String> {
     lines
 }
 
-/// A line for bash's own line editor: a tab in the middle of a line is text there, not a request
-/// for completion.
-pub(crate) fn for_line_editor(line: &str) -> String {
-    const QUOTED_INSERT: &str = "\u{16}\t";
-    if is_unfinished(line.as_bytes()) { line.to_owned() } else { line.replace('\t', QUOTED_INSERT) }
-}
-
 /// Whether the input ends in the middle of a line: neither a line end, nor a control character
 /// that the line discipline acts upon by itself.
 pub(crate) fn is_unfinished(bytes: &[u8]) -> bool {
@@ -41,9 +34,27 @@ pub(crate) fn is_unfinished(bytes: &[u8]) -> bool {
 }
 
 /// Bytes of the longest line of a text that a reader of lines would get cut, and what it takes.
-pub(crate) fn too_long(text: &str) -> Option<(u64, u64)> {
-    let longest = text.split(['\n', '\r']).map(str::len).max().unwrap_or(0);
+/// The first line goes on one of which `open` bytes were typed before.
+pub(crate) fn too_long(open: usize, text: &str) -> Option<(u64, u64)> {
+    let before = std::iter::once(open).chain(std::iter::repeat(0));
+    let lengths = text.split(['\n', '\r']).zip(before).map(|(line, before)| before + line.len());
+    let longest = lengths.max().unwrap_or(0);
     (longest > LINE_LIMIT).then_some((longest as u64, LINE_LIMIT as u64))
+}
+
+/// Bytes of the unfinished line in a terminal in line mode that held `open` bytes of one before
+/// `text` was typed.
+pub(crate) fn open_line(open: usize, text: &str) -> usize {
+    if text.is_empty() {
+        open
+    } else if is_unfinished(text.as_bytes()) {
+        match text.rfind(['\n', '\r']) {
+            Some(end) => text.len() - end - 1,
+            None => open + text.len(),
+        }
+    } else {
+        0
+    }
 }
 
 /// Whether the current line ends in a line of a text of several: typed, and not yet acted upon.
@@ -81,12 +92,6 @@ mod tests {
     }
 
     #[test]
-    fn a_tab_in_a_line_is_text_and_one_alone_is_a_key() {
-        assert_eq!(for_line_editor("\techo\r"), "\u{16}\techo\r");
-        assert_eq!(for_line_editor("/etc/pass\t"), "/etc/pass\t");
-    }
-
-    #[test]
     fn unfinished_lines() {
         for (text, unfinished) in [
             ("abc", true),
@@ -103,9 +108,26 @@ mod tests {
 
     #[test]
     fn a_line_that_would_be_cut_is_found() {
-        assert_eq!(too_long(&"x".repeat(4_095)), None);
-        assert_eq!(too_long(&format!("{0}\n{0}", "x".repeat(4_000))), None);
-        assert_eq!(too_long(&format!("a\n{}", "x".repeat(4_096))), Some((4_096, 4_095)));
+        assert_eq!(too_long(0, &"x".repeat(4_095)), None);
+        assert_eq!(too_long(0, &format!("{0}\n{0}", "x".repeat(4_000))), None);
+        assert_eq!(too_long(0, &format!("a\n{}", "x".repeat(4_096))), Some((4_096, 4_095)));
+        assert_eq!(too_long(95, &format!("{}\ny", "x".repeat(4_001))), Some((4_096, 4_095)));
+        assert_eq!(too_long(4_095, &format!("\n{}", "x".repeat(4_000))), None);
+    }
+
+    #[test]
+    fn a_line_stays_open_until_it_ends() {
+        for (open, text, expected) in [
+            (0, "abc", 3),
+            (3, "de", 5),
+            (3, "", 3),
+            (3, "x\r", 0),
+            (3, "x\nyz", 2),
+            (3, "\u{4}", 0),
+            (3, "\u{3}", 0),
+        ] {
+            assert_eq!(open_line(open, text), expected, "{open} {text:?}");
+        }
     }
 
     #[test]

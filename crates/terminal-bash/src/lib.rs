@@ -10,6 +10,7 @@ pub mod backend;
 pub mod config;
 pub mod dialect;
 pub mod environment;
+mod here_document;
 mod input;
 mod operation;
 pub mod plugin;
@@ -22,6 +23,7 @@ mod session;
 mod settler;
 mod task;
 mod transcript;
+mod typing;
 
 pub use config::Config;
 pub use plugin::TerminalBashPlugin;

@@ -5,9 +5,11 @@
 
 mod context;
 mod interrupt;
+mod mend;
 mod read;
 mod send;
 mod start;
+mod typing;
 
 use std::{
     collections::VecDeque,
@@ -21,7 +23,7 @@ use subprocess::{Depth, Event, Evidence, ExitStatus, SignalError, TerminalProces
 use terminal::{SessionId, SessionStatus, Signal, SignalReceipt, TerminalError};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use self::{interrupt::Interrupt, send::Live};
+use self::{interrupt::Interrupt, mend::Left, send::Live, typing::Waiting};
 use crate::{
     config::Config,
     dialect::Nonce,
@@ -58,6 +60,18 @@ pub(crate) struct Task {
     in_front: Option<i32>,
     /// Lines of earlier sends that nobody has waited for yet.
     left: VecDeque<String>,
+    /// Bytes of an unfinished line that the terminal, in line mode, keeps from its reader.
+    open_line: usize,
+    /// Bytes of the longest stroke since all input was seen to be read.
+    longest_unread: usize,
+    /// Who was seen to wait for the terminal last.
+    waiting: Option<Waiting>,
+    /// Process and command that were last asked for their line editor, and whether it has one.
+    line_editor: Option<((i32, String), bool)>,
+    /// The last settlement rested on what a relay showed.
+    relayed: bool,
+    /// How the program in front of the shell was last seen to leave the terminal's modes.
+    left_behind: Left,
     /// Output that is kept from the text, while the hooks are installed.
     hidden: Option<Vec<u8>>,
     output: Vec<u8>,
@@ -93,6 +107,12 @@ impl Task {
             editor_switches: 0,
             in_front: None,
             left: VecDeque::new(),
+            open_line: 0,
+            longest_unread: 0,
+            waiting: None,
+            line_editor: None,
+            relayed: false,
+            left_behind: Left::default(),
             hidden: None,
             output: Vec::new(),
             events: Vec::new(),
@@ -144,7 +164,7 @@ impl Task {
                     && !self.goes_on(&settled)
                 {
                     self.settled_at = self.now();
-                    self.settle(&settled);
+                    self.conclude(&settled).await;
                 },
             }
         }
@@ -156,7 +176,7 @@ impl Task {
         match request {
             Request::Send { request, settler } => {
                 self.recheck().await;
-                self.send(&request, settler);
+                self.send(&request, settler).await;
             }
             Request::Delta { exchange, follower, reply } => {
                 reply.send(self.delta(exchange, follower)).ok();
@@ -193,8 +213,16 @@ impl Task {
             // Of a shell that has ended only the rest of its output is waited for.
             _ if self.exit.is_some() => None,
             None => None,
+            Some(live) if live.enter_due().is_some_and(|due| due <= self.now()) => {
+                self.type_line();
+                return None;
+            }
+            Some(live) if live.waits_for_enter_alone() => live.enter_due().map(|it| self.born + it),
             Some(live) => match live.exchange.step(self.now()) {
-                Step::Wait(until) => Some(self.born + until),
+                Step::Wait(until) => {
+                    let enter = live.enter_due().unwrap_or(until);
+                    Some(self.born + until.min(enter))
+                }
                 Step::Settled(settled) => return Some(settled),
                 Step::Look(depth) => {
                     return if self.drain() { None } else { self.look(depth).await };
@@ -231,6 +259,8 @@ impl Task {
     async fn look(&mut self, depth: Depth) -> Option<Settlement> {
         let evidence = self.process.probe(depth).await;
         self.chase(&evidence);
+        self.note_input(&evidence);
+        self.note_modes(&evidence);
         if evidence.foreground != Some(self.process.pid()) {
             self.in_front = evidence.foreground;
         }
@@ -289,8 +319,11 @@ impl Task {
     fn forget_input(&mut self) {
         let discarded = usize::try_from(self.process.flush_input()).unwrap_or(usize::MAX);
         self.left.clear();
+        self.open_line = 0;
+        self.longest_unread = 0;
         if let Some(live) = &mut self.live {
             live.lines.clear();
+            live.apart_enter = None;
             live.discarded = live.discarded.saturating_add(discarded);
         }
     }
@@ -330,7 +363,7 @@ impl Task {
     async fn close(&mut self, grace: Option<Duration>) -> Result<(), TerminalError> {
         let ended = self.end(grace).await;
         if let Some(settled) = self.live.as_ref().map(|live| live.exchange.exited()) {
-            self.settle(&settled);
+            self.conclude(&settled).await;
         }
         ended.map_err(TerminalError::CloseIncomplete)
     }

@@ -37,7 +37,7 @@ pub enum TerminalError {
     )]
     InputTooLarge { bytes: u64, limit: u64 },
     #[error(
-        "a line of the text has {bytes} bytes, and the terminal is in line mode, where a line takes {limit}: send shorter lines, or write the text to a file; nothing was typed"
+        "a line of the text has {bytes} bytes, and the terminal is in line mode, where a line takes {limit}: send shorter lines, write the text to a file, or send it at the shell's prompt, which takes any length; nothing was typed"
     )]
     LineTooLong { bytes: u64, limit: u64 },
     #[error(

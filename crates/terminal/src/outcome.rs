@@ -195,10 +195,12 @@ pub struct Foreground {
 /// What became of the bytes of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputReceipt {
-    /// Bytes the terminal accepted.
+    /// Bytes of the text, Enter included, that the terminal took.
     pub accepted: u64,
-    /// Bytes of it that no program has read yet, as far as the terminal tells.
-    pub unread: u64,
+    /// Bytes of input that the terminal holds and no program has read, those of earlier sends
+    /// included; none where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<u64>,
 }
 
 /// A page of the scrollback.

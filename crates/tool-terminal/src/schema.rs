@@ -63,7 +63,7 @@ pub(crate) fn send(report_state: bool) -> Value {
         properties["state"] = state();
         properties["input"] = object(
             &json!({ "accepted": { "type": "integer" }, "unread": { "type": "integer" } }),
-            &["accepted", "unread"],
+            &["accepted"],
         );
         properties["repaired"] = json!({ "type": "array", "items": { "type": "string" } });
     }

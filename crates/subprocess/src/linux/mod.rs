@@ -16,6 +16,7 @@ mod process;
 mod procfs;
 mod pty;
 mod reaper;
+mod settings;
 mod signals;
 mod spawn;
 mod sys;

@@ -41,7 +41,7 @@ use super::{
     teardown,
 };
 use crate::{
-    evidence::{Depth, Evidence, Modes},
+    evidence::{Depth, Evidence, LineSetting, Modes},
     host::{
         Event, ExitStatus, SignalError, SpawnError, TerminalProcess, TerminalSize, TerminalSpec,
         TerminateError,
@@ -446,6 +446,14 @@ impl TerminalProcess for LocalProcess {
         self.pty.modes()
     }
 
+    fn changed_settings(&self) -> Vec<LineSetting> {
+        self.pty.changed_settings()
+    }
+
+    fn restore_settings(&mut self) -> Vec<LineSetting> {
+        self.pty.restore_settings()
+    }
+
     async fn probe(&mut self, depth: Depth) -> Evidence {
         let evidence = self.prober.probe(&self.pty, self.proc.as_deref(), self.unwritten(), depth);
         let waits = depth == Depth::Full && evidence.unread_input == Some(true);
@@ -490,6 +498,12 @@ impl TerminalProcess for LocalProcess {
     fn is_stopped(&self, group: i32) -> bool {
         let leader = self.proc.as_ref().and_then(|proc| proc.stat(group));
         leader.is_some_and(|it| it.group == group && it.state == b'T')
+    }
+
+    fn has_loaded(&self, pid: i32, name: &str) -> Option<bool> {
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+        let mut files = maps.lines().filter_map(|line| line.rsplit('/').next());
+        Some(files.any(|file| file.starts_with(name)))
     }
 
     fn resize(&mut self, size: TerminalSize) -> io::Result<()> {

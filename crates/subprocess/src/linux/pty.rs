@@ -18,15 +18,24 @@ use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat},
     io::{Errno, ioctl_fionread, read},
     pty::{OpenptFlags, ioctl_tiocgptpeer},
-    termios::{LocalModes, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcgetpgrp},
+    termios::{
+        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr,
+        tcgetpgrp, tcsetattr,
+    },
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
-use super::sys::{duplicate_master, watch};
+use super::{
+    settings::Settings,
+    sys::{duplicate_master, watch},
+};
 use crate::{
-    evidence::Modes,
+    evidence::{LineSetting, Modes},
     host::{SpawnError, TerminalSize},
 };
+
+/// What the reader's side holds when it is full.
+const READER_SIDE: u64 = 4_095;
 
 /// A terminal whose other side a child may be started on.
 pub(crate) struct Pty {
@@ -35,6 +44,8 @@ pub(crate) struct Pty {
     slave: Option<OwnedFd>,
     identity: TerminalIdentity,
     name: Option<PathBuf>,
+    /// The line as it was when it was opened.
+    settings: Settings,
     /// Only for its size. Dropped last: the line hangs up when both descriptors are gone.
     portable: Box<dyn MasterPty + Send>,
 }
@@ -75,9 +86,10 @@ impl Pty {
         let slave = open_slave(&master, OFlags::NONBLOCK).map_err(at("open the other side"))?;
         let stat = fstat(&slave).map_err(at("identify the terminal"))?;
         let identity = TerminalIdentity::of(&stat);
+        let settings = Settings::of(&slave).map_err(at("read its modes"))?;
         let name = portable.tty_name();
         let master = watch(master, Interest::READABLE).map_err(at("watch the master"))?;
-        Ok(Self { master, slave: Some(slave), identity, name, portable })
+        Ok(Self { master, slave: Some(slave), identity, name, settings, portable })
     }
 
     /// A new, blocking open file of the slave, for a child's standard streams.
@@ -127,17 +139,40 @@ impl Pty {
         readable(self.slave.as_ref()?)
     }
 
-    /// Bytes of input that wait on the reader's side.
+    /// Bytes of input that wait on the reader's side; none where that is full, so that there may be
+    /// more behind.
     pub(crate) fn unread_bytes(&self) -> Option<u64> {
-        ioctl_fionread(self.slave.as_ref()?).ok()
+        let slave = self.slave.as_ref()?;
+        // Moves what was written to the reader's side first.
+        readable(slave)?;
+        ioctl_fionread(slave).ok().filter(|unread| *unread < READER_SIDE)
+    }
+
+    pub(crate) fn changed_settings(&self) -> Vec<LineSetting> {
+        tcgetattr(self.master.get_ref())
+            .map_or_else(|_| Vec::new(), |now| self.settings.changed(&now))
+    }
+
+    /// Makes every changed setting what it was; which ones.
+    pub(crate) fn restore_settings(&self) -> Vec<LineSetting> {
+        let restored = tcgetattr(self.master.get_ref()).and_then(|mut termios| {
+            let restored = self.settings.restore(&mut termios);
+            if !restored.is_empty() {
+                tcsetattr(self.master.get_ref(), OptionalActions::Now, &termios)?;
+            }
+            Ok(restored)
+        });
+        restored.unwrap_or_else(|error| {
+            tracing::debug!(%error, "the terminal's modes were not restored");
+            Vec::new()
+        })
     }
 
     /// Drops the input on the reader's side; how many bytes, as far as
     /// [`unread_bytes`](Self::unread_bytes) tells.
     pub(crate) fn flush_input(&self) -> u64 {
         let Some(slave) = &self.slave else { return 0 };
-        // Moves what was written to the reader's side first.
-        let told = readable(slave).and_then(|_| self.unread_bytes());
+        let told = self.unread_bytes();
         match tcflush(slave, QueueSelector::IFlush) {
             Ok(()) => told.unwrap_or(0),
             Err(error) => {

@@ -30,7 +30,7 @@ impl Task {
                 bracketed_paste,
                 editor_opened: bracketed_paste
                     && switched
-                    && !input::is_echoed(&live.line, &cursor_line),
+                    && !input::is_echoed(&live.stroke.text, &cursor_line),
                 text_before_cursor: self.screen.cursor_column() > 0,
                 line_end: line_end(&cursor_line),
                 printed: self.screen.printed(),
@@ -57,7 +57,7 @@ impl Task {
             return false;
         }
         let shown = self.screen.since(&live.before.at, LONGEST_ECHO);
-        let (typed, shown_text) = (live.line.trim_end(), shown.text.trim_end());
+        let (typed, shown_text) = (live.stroke.text.trim_end(), shown.text.trim_end());
         if shown.truncated || shown_text.is_empty() {
             // A line that was written over with the same text shows nothing new.
             return printed > typed.chars().count() as u64;

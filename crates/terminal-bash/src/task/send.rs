@@ -5,18 +5,19 @@ use std::{
     time::Duration,
 };
 
-use subprocess::Modes;
+use subprocess::{Depth, Modes};
 use terminal::{
-    InputReceipt, LastCommand, OutputDelta, SendOutcome, SendRequest, SendState, SessionStatus,
-    StateKind, TerminalError, WaitReason,
+    Busy, Evidence, InputReceipt, LastCommand, OutputDelta, SendOutcome, SendRequest, SendState,
+    SessionStatus, StateKind, TerminalError, WaitReason,
 };
 
-use super::{Task, interrupt::Interrupt};
+use super::{Task, interrupt::Interrupt, typing::ApartEnter};
 use crate::{
     input,
-    readiness::{Exchange, InputFacts, Limits, Moment, Settlement, marks::Finished},
+    readiness::{Exchange, InputFacts, Limits, Moment, Settlement, Verdict, marks::Finished},
     screen::Position,
     settler::{Follower, Settler},
+    typing::Stroke,
 };
 
 /// The exchange that runs.
@@ -24,18 +25,22 @@ pub(super) struct Live {
     pub(super) exchange: Exchange,
     /// None while the shell starts: nobody sent anything then.
     pub(super) settler: Option<Settler>,
-    start: Position,
+    pub(super) start: Position,
     followers: BTreeMap<Follower, Position>,
     pub(super) before: Before,
     /// The whole text.
-    text: String,
+    pub(super) text: String,
     /// What of it is still to be typed.
     pub(super) lines: VecDeque<String>,
-    /// The line that was typed last.
-    pub(super) line: String,
-    /// Bytes that were handed to the terminal.
-    typed: usize,
+    /// What was typed last.
+    pub(super) stroke: Stroke,
+    /// Its Enter, which is typed apart.
+    pub(super) apart_enter: Option<ApartEnter>,
+    /// Bytes of the text that were handed to the terminal.
+    pub(super) typed: usize,
     echo: Echo,
+    /// It began at the shell's own prompt.
+    pub(super) in_shell: bool,
     /// Bytes of the input that a cancellation kept from the terminal.
     pub(super) discarded: usize,
     /// It was cancelled.
@@ -88,63 +93,53 @@ pub(super) struct Before {
     pub(super) must_act: bool,
 }
 
+impl Live {
+    /// One more stroke is typed, under these modes.
+    pub(super) fn note_echo(&mut self, modes: Option<Modes>) {
+        self.echo = self.echo.and(Echo::of(modes));
+    }
+
+    /// When the Enter that is typed apart is due, at the latest.
+    pub(super) fn enter_due(&self) -> Option<Moment> {
+        self.apart_enter.and_then(|it| it.due)
+    }
+
+    /// Nothing else is waited for.
+    pub(super) fn waits_for_enter_alone(&self) -> bool {
+        self.apart_enter.is_some_and(|it| it.only_due)
+    }
+}
+
 impl Task {
-    pub(super) fn send(&mut self, request: &SendRequest, settler: Settler) {
+    pub(super) async fn send(&mut self, request: &SendRequest, settler: Settler) {
         self.drain();
         if self.exit.is_some() {
             return settler.refuse(TerminalError::SessionExited { id: self.id.to_string() });
         }
-        if self.process.modes().is_some_and(|it| it.canonical)
-            && let Some((bytes, limit)) = input::too_long(&request.text)
-        {
+        let canonical = self.process.modes().is_some_and(|it| it.canonical);
+        // What is left of an earlier text comes first, and its last line may be unfinished.
+        let open = self.left.back().map_or(self.open_line, |last| input::open_line(0, last));
+        if canonical && let Some((bytes, limit)) = input::too_long(open, &request.text) {
             return settler.refuse(TerminalError::LineTooLong { bytes, limit });
+        }
+        let in_shell = self.marks.prompt().is_some();
+        if !canonical && !in_shell {
+            // Who takes it decides how it is typed.
+            let evidence = self.process.probe(Depth::Fast).await;
+            self.note_input(&evidence);
         }
         let mut lines = std::mem::take(&mut self.left);
         lines.extend(input::lines(&request.text, request.submit));
-        if self.screen.alternate() {
-            // A full-screen program takes keys, not lines.
-            lines = VecDeque::from([lines.into_iter().collect()]);
-        }
-        self.begin_exchange(Some(settler), request.background);
+        self.begin_exchange(Some(settler), self.config.bound(request.background));
         if let Some(live) = &mut self.live {
             live.text.clone_from(&request.text);
             live.lines = lines;
+            live.in_shell = in_shell && !canonical;
         }
         self.type_line();
     }
 
-    /// Types the next line of the live exchange, which somebody waits for. True if there was one.
-    pub(super) fn type_line(&mut self) -> bool {
-        let now = self.now();
-        let modes = self.process.modes();
-        let in_shell = self.marks.prompt().is_some() && modes.is_some_and(|it| !it.canonical);
-        let before = self.before();
-        let Some(live) = &mut self.live else { return false };
-        let Some(next) = live.lines.pop_front() else { return false };
-        if modes.is_some_and(|it| it.canonical)
-            && let Some((bytes, limit)) = input::too_long(&next)
-        {
-            let typed = live.typed as u64;
-            let settler = live.settler.take();
-            self.live = None;
-            if let Some(settler) = settler {
-                settler.refuse(TerminalError::LaterLineTooLong { bytes, limit, typed });
-            }
-            return true;
-        }
-        live.typed += next.len();
-        live.echo = live.echo.and(Echo::of(modes));
-        let unfinished = input::is_unfinished(next.as_bytes());
-        live.exchange.typed(now, InputFacts { unfinished });
-        let must_act = !unfinished && !before.alternate && modes.is_some_and(|it| !it.canonical);
-        live.before = Before { must_act, ..before };
-        let bytes = if in_shell { input::for_line_editor(&next) } else { next.clone() };
-        live.line = next;
-        self.process.write(bytes.as_bytes());
-        true
-    }
-
-    fn before(&self) -> Before {
+    pub(super) fn before(&self) -> Before {
         Before {
             at: self.screen.end(),
             printed: self.screen.printed(),
@@ -157,13 +152,13 @@ impl Task {
         }
     }
 
-    pub(super) fn begin_exchange(&mut self, settler: Option<Settler>, background: bool) {
+    pub(super) fn begin_exchange(&mut self, settler: Option<Settler>, timeout: Option<Duration>) {
         let now = self.now();
         let limits = Limits {
             longest_gap: Duration::from_millis(self.config.poll_interval_ms),
             idle_silence: Duration::from_millis(self.config.idle_silence_ms),
             handoff_grace: Duration::from_millis(self.config.handoff_grace_ms),
-            timeout: self.config.bound(background),
+            timeout,
         };
         self.marks.begin();
         self.live = Some(Live {
@@ -174,9 +169,11 @@ impl Task {
             before: self.before(),
             text: String::new(),
             lines: VecDeque::new(),
-            line: String::new(),
+            stroke: Stroke::default(),
+            apart_enter: None,
             typed: 0,
             echo: Echo::On,
+            in_shell: false,
             interrupt: None,
             discarded: 0,
         });
@@ -186,10 +183,15 @@ impl Task {
     /// they are kept for the next send, which begins with them: typed blindly, a secret among them
     /// would be shown.
     pub(super) fn goes_on(&mut self, settled: &Settlement) -> bool {
+        self.relayed = settled.evidence == Evidence::Relay || settled.kind == StateKind::Relay;
         let Some(live) = &mut self.live else { return false };
         if live.lines.is_empty() {
             return false;
         }
+        if settled.reason == WaitReason::StdinRead && self.enter_is_due() {
+            return true;
+        }
+        let Some(live) = &mut self.live else { return false };
         if settled.reason == WaitReason::StdinRead {
             self.marks.finished(settled.kind == StateKind::Prompt);
             return self.type_line();
@@ -198,7 +200,20 @@ impl Task {
         false
     }
 
-    pub(super) fn settle(&mut self, settled: &Settlement) {
+    /// Settles the live exchange; at the shell's prompt what a program left behind is put right
+    /// first.
+    pub(super) async fn conclude(&mut self, settled: &Settlement) {
+        let last_command = self.last_command(settled);
+        let mended = self.mend(settled, last_command.as_ref()).await;
+        self.settle(settled, last_command, mended);
+    }
+
+    fn settle(
+        &mut self,
+        settled: &Settlement,
+        last_command: Option<LastCommand>,
+        mended: Vec<&'static str>,
+    ) {
         let Some(mut live) = self.live.take() else { return };
         let Some(settler) = live.settler.take() else { return };
         let at_prompt = matches!(settled.kind, StateKind::Prompt | StateKind::Continuation);
@@ -207,7 +222,7 @@ impl Task {
         let slice = self.screen.since(&live.start, self.max_read());
         let missing = self.missing(&slice);
         self.delivered = self.screen.end();
-        let refused = self.process.unwritten() + live.discarded;
+        let repaired = mended.into_iter().chain(repaired);
         let outcome = SendOutcome {
             echoed: match live.echo {
                 Echo::On => true,
@@ -219,13 +234,13 @@ impl Task {
             session_status: self.exit.clone().unwrap_or(SessionStatus::Running),
             truncated: slice.truncated,
             missing: Some(missing),
-            last_command: self.last_command(&live, settled),
+            last_command,
             state: Some(self.state(settled)),
             input: Some(InputReceipt {
-                accepted: live.typed.saturating_sub(refused) as u64,
-                unread: self.process.unread_bytes().unwrap_or(0),
+                accepted: live.accepted(self.process.unwritten()),
+                unread: self.unread(),
             }),
-            repaired: repaired.into_iter().map(str::to_owned).collect(),
+            repaired: repaired.map(str::to_owned).collect(),
         };
         let max = self.max_read();
         let leftovers = live.followers.into_iter().map(|(follower, mut position)| {
@@ -240,20 +255,29 @@ impl Task {
         let modes = self.process.modes();
         let silent = modes.is_some_and(|it| it.canonical && !it.echo);
         let running = matches!(settled.kind, StateKind::Running | StateKind::Relay);
+        let busy = judgement.filter(|_| running).and_then(|it| it.busy);
+        let unread =
+            !self.left.is_empty() || judgement.is_some_and(|it| it.verdict == Verdict::Unread);
+        let busy = match busy {
+            // What it does besides matters less than that it has not read what was typed.
+            Some(doing) if doing != Busy::Stopped && unread => Some(Busy::UnreadInput),
+            other => other,
+        };
         SendState {
             kind: settled.kind,
             evidence: settled.evidence,
             echo: settled.kind != StateKind::Password && (running || !silent),
             alternate_screen: self.screen.alternate(),
             foreground: judgement.and_then(|it| it.foreground.clone()),
-            busy: judgement.filter(|_| running).and_then(|it| it.busy),
+            busy,
             output_complete: settled.output_complete,
         }
     }
 
     /// The shell command that ended in this exchange: told by the shell's marks, or, where they
     /// are gone, known only to have ended.
-    fn last_command(&mut self, live: &Live, settled: &Settlement) -> Option<LastCommand> {
+    fn last_command(&mut self, settled: &Settlement) -> Option<LastCommand> {
+        let live = self.live.as_ref()?;
         let foreground = settled.judgement.as_ref().and_then(|it| it.foreground.as_ref());
         let shell_waits = settled.reason == WaitReason::StdinRead
             && foreground

@@ -13,7 +13,7 @@ use crate::{
 impl Task {
     /// Waits until the shell reads its first command, and installs its hooks.
     pub(super) async fn start(&mut self, cancel: Cancel) -> Result<String, TerminalError> {
-        self.begin_exchange(None, false);
+        self.begin_exchange(None, self.config.bound(false));
         let settled = self.until_settled(&cancel).await?;
         let shown = self.screen.since(&self.delivered, self.max_read()).text;
         let failed = |what: String| {
@@ -50,7 +50,7 @@ impl Task {
         let scratch = new_screen(&self.config);
         let shown = std::mem::replace(&mut self.screen, scratch);
         self.hidden = Some(Vec::new());
-        self.begin_exchange(None, false);
+        self.begin_exchange(None, self.config.bound(false));
         if let Some(live) = &mut self.live {
             live.lines.push_back(line + "\r");
         }

@@ -2,8 +2,10 @@
 
 mod ends;
 mod input;
+mod mend;
 mod output;
 mod readiness;
 mod relays;
 mod shell;
 mod transcript;
+mod typing;

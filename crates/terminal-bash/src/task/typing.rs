@@ -1,0 +1,209 @@
+//! Typing: for whom the next stroke is, and when it is due.
+
+use std::time::Duration;
+
+use subprocess::{Descriptor, Evidence, ThreadFacts, Wait};
+use terminal::TerminalError;
+
+use super::Task;
+use crate::{
+    input,
+    readiness::{InputFacts, Moment},
+    typing::{self, Reader, Stroke},
+};
+
+/// The key that makes the tab behind it text, in the line editor of a shell.
+const TAB: &str = "\u{16}\t";
+/// Programs that tell typing from a paste by the time between two keys call less than this one.
+const KEY_GAP: Duration = Duration::from_millis(60);
+/// A program that took a line and never comes to rest gets its Enter after so long.
+const LONGEST_GAP: Duration = Duration::from_millis(250);
+/// A library whose line editor takes keys one by one, however they come.
+const LINE_EDITOR: &str = "libreadline.";
+
+/// An Enter that is typed apart from its line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ApartEnter {
+    /// When the program was seen to have taken the line.
+    taken: Option<Moment>,
+    /// When it is typed at the latest.
+    pub(super) due: Option<Moment>,
+    /// The program waits again: nothing else is waited for.
+    pub(super) only_due: bool,
+}
+
+/// How a thread waits for the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// In a read.
+    Reads,
+    /// Until it is readable, without end; it wakes up for nothing else than itself.
+    Selects,
+    /// Among other things, or for a while.
+    Loops,
+}
+
+/// A process that was seen to wait for the terminal.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pid: i32,
+    command: String,
+    /// How, in one of its threads.
+    how: How,
+}
+
+impl Task {
+    /// Types the next stroke of the live exchange, which somebody waits for. True if there was one.
+    pub(super) fn type_line(&mut self) -> bool {
+        let now = self.now();
+        let modes = self.process.modes();
+        let canonical = modes.is_some_and(|it| it.canonical);
+        let before = self.before();
+        let Some(first) = self.live.as_ref().and_then(|live| live.lines.front()) else {
+            return false;
+        };
+        if canonical && let Some((bytes, limit)) = input::too_long(self.open_line, first) {
+            self.refuse_line(bytes, limit);
+            return true;
+        }
+        let reader = self.reader(canonical);
+        let Some(live) = &mut self.live else { return false };
+        let Some(stroke) = typing::next(&mut live.lines, reader) else { return false };
+        live.typed += stroke.text.len();
+        live.note_echo(modes);
+        let unfinished = input::is_unfinished(stroke.bytes.as_bytes());
+        live.exchange.typed(now, InputFacts { unfinished });
+        let must_act = !unfinished && !before.alternate && modes.is_some_and(|it| !it.canonical);
+        live.before = super::send::Before { must_act, ..before };
+        live.apart_enter = stroke.enter_follows.then(ApartEnter::default);
+        self.open_line = if canonical { input::open_line(self.open_line, &stroke.text) } else { 0 };
+        self.longest_unread = self.longest_unread.max(stroke.bytes.len());
+        self.process.write(stroke.bytes.as_bytes());
+        live.stroke = stroke;
+        true
+    }
+
+    /// Refuses a line that whoever waits for it would get cut, and what follows it.
+    fn refuse_line(&mut self, bytes: u64, limit: u64) {
+        let Some(mut live) = self.live.take() else { return };
+        let Some(settler) = live.settler.take() else { return };
+        settler.refuse(match live.typed {
+            0 => TerminalError::LineTooLong { bytes, limit },
+            typed => TerminalError::LaterLineTooLong { bytes, limit, typed: typed as u64 },
+        });
+    }
+
+    /// Who is typed for. What cannot be read of a terminal is taken for a reader of lines.
+    fn reader(&mut self, canonical: bool) -> Reader {
+        let ours = self.live.as_ref().is_some_and(|live| live.settler.is_none());
+        let at_prompt = self.marks.prompt().is_some();
+        let pastes = self.screen.bracketed_paste();
+        if canonical || self.process.modes().is_none() {
+            Reader::Lines
+        } else if ours {
+            Reader::Shell { pastes: false, tab: TAB }
+        } else if self.screen.alternate() {
+            Reader::FullScreen
+        } else if at_prompt {
+            Reader::Shell { pastes, tab: TAB }
+        } else if pastes {
+            let blocks = self.waiting.as_ref().is_some_and(|it| it.how == How::Loops);
+            Reader::Editor { blocks: blocks && !self.relayed }
+        } else if self.waits_in_a_line_editor() {
+            Reader::Shell { pastes: false, tab: TAB }
+        } else {
+            Reader::Keys
+        }
+    }
+
+    /// Whether the process that waits is known for a line editor without pastes.
+    fn waits_in_a_line_editor(&mut self) -> bool {
+        let Some(waiting) = self.waiting.as_ref().filter(|it| it.how == How::Selects) else {
+            return false;
+        };
+        let (pid, command) = (waiting.pid, waiting.command.clone());
+        if let Some((known, edits)) = &self.line_editor
+            && *known == (pid, command.clone())
+        {
+            return *edits;
+        }
+        let edits = self.process.has_loaded(pid, LINE_EDITOR) == Some(true);
+        self.line_editor = Some(((pid, command), edits));
+        edits
+    }
+
+    /// Remembers who waits, and whether an Enter's line was taken.
+    pub(super) fn note_input(&mut self, evidence: &Evidence) {
+        let waiting = evidence.processes.iter().find_map(|process| {
+            let how = process.threads.iter().find_map(how_it_waits)?;
+            Some(Waiting { pid: process.pid, command: process.command.clone(), how })
+        });
+        self.waiting = waiting.or_else(|| self.waiting.take());
+        if evidence.unwritten > 0 || evidence.unread_input != Some(false) {
+            return;
+        }
+        self.longest_unread = 0;
+        let now = self.now();
+        if let Some(enter) = self.live.as_mut().and_then(|live| live.apart_enter.as_mut()) {
+            let taken = *enter.taken.get_or_insert(now);
+            enter.due.get_or_insert(taken + LONGEST_GAP);
+        }
+    }
+
+    /// The program waits again after a line whose Enter is still to be typed: that is due soon.
+    /// False where there is none.
+    pub(super) fn enter_is_due(&mut self) -> bool {
+        let now = self.now();
+        let Some(enter) = self.live.as_mut().and_then(|live| live.apart_enter.as_mut()) else {
+            return false;
+        };
+        enter.due = Some(enter.taken.unwrap_or(now) + KEY_GAP);
+        enter.only_due = true;
+        true
+    }
+
+    /// Bytes of input that no program has read; none where nobody knows.
+    pub(super) fn unread(&self) -> Option<u64> {
+        /// What the terminal holds for the reader when it is full.
+        const FULL: u64 = 4_095;
+        let canonical = self.process.modes()?.canonical;
+        let told = self.process.unread_bytes()?;
+        if !canonical {
+            return Some(told);
+        }
+        // A line that did not fit is not told of, nor is what is behind it.
+        let open = self.open_line as u64;
+        let longest = self.longest_unread as u64;
+        (told == 0 && longest <= FULL || told + longest.max(open) < FULL).then_some(told + open)
+    }
+}
+
+/// How a thread waits for the terminal; none if it does not.
+fn how_it_waits(thread: &ThreadFacts) -> Option<How> {
+    match &thread.wait {
+        Wait::TerminalRead { .. } => Some(How::Reads),
+        Wait::Multiplexed { others, timeout_ms, .. } => {
+            let own = |it: &Descriptor| {
+                matches!(
+                    it,
+                    Descriptor::OwnPipe
+                        | Descriptor::EventFd
+                        | Descriptor::SignalFd
+                        | Descriptor::Inotify
+                )
+            };
+            let selects = timeout_ms.is_none() && others.iter().all(own);
+            Some(if selects { How::Selects } else { How::Loops })
+        }
+        _ => None,
+    }
+}
+
+impl super::send::Live {
+    /// Bytes of the text that the terminal has taken.
+    pub(super) fn accepted(&self, unwritten: usize) -> u64 {
+        let stroke: &Stroke = &self.stroke;
+        let untaken = stroke.untaken_text(unwritten) + self.discarded;
+        self.typed.saturating_sub(untaken) as u64
+    }
+}
