@@ -314,10 +314,14 @@ fn a_stopped_program_reads_later() {
         assert_ne!(early.wait_reason, WaitReason::StdinRead, "{early:#?}");
         assert_eq!(early.input.map(|it| (it.accepted, it.unread)), Some((6, Some(6))));
         let pid = std::fs::read_to_string(shell.path("pid")).unwrap();
-        let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
-        wait_until("it has read", || std::fs::read_to_string(format!("/proc/{pid}/stat")).is_err())
-            .await;
+        let go_on = format!("kill -CONT {}", pid.trim());
+        assert!(
+            std::process::Command::new("bash").args(["-c", &go_on]).status().unwrap().success()
+        );
+        wait_until("it has read", || {
+            std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_err()
+        })
+        .await;
         until_prompt(&shell).await;
         assert!(shell.read(0, 10).await.text.contains("got <hello>"));
     });
