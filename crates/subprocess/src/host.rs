@@ -72,7 +72,7 @@ pub trait TerminalProcess: Send {
 
     /// Forgets the input that no program has read: what is [`unwritten`](Self::unwritten) and what
     /// the terminal holds. How many bytes are known to be dropped: of those in the terminal only
-    /// the ones that [`unread_bytes`](Self::unread_bytes) tells.
+    /// finished lines in canonical mode, and only what the reader's side holds.
     fn flush_input(&mut self) -> u64;
 
     /// Modes of the terminal line now; none when they cannot be read.

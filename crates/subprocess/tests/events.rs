@@ -120,9 +120,8 @@ async fn queued_input_can_be_forgotten() {
     let queued = session.process.unwritten();
     assert!(queued > 200_000);
     assert_eq!(session.process.probe(Depth::Fast).await.unwritten, queued);
-    let unread = session.process.unread_bytes().unwrap();
-    assert!(unread > 0);
-    assert_eq!(session.process.flush_input(), queued as u64 + unread);
+    assert_eq!(session.process.unread_bytes(), None, "full: there is more behind");
+    assert!(session.process.flush_input() > queued as u64);
     assert_eq!((session.process.unwritten(), session.process.unread_bytes()), (0, Some(0)));
     assert_eq!(session.process.probe(Depth::Full).await.unread_input, Some(false));
     assert_eq!(session.process.flush_input(), 0);

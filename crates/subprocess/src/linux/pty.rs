@@ -142,12 +142,18 @@ impl Pty {
     /// Bytes of input that wait on the reader's side; none where that is full, so that there may be
     /// more behind.
     pub(crate) fn unread_bytes(&self) -> Option<u64> {
-        let slave = self.slave.as_ref()?;
-        // Moves what was written to the reader's side first.
-        readable(slave)?;
-        ioctl_fionread(slave).ok().filter(|unread| *unread < READER_SIDE)
+        self.readers_side().filter(|unread| *unread < READER_SIDE)
     }
 
+    /// Bytes of input on the reader's side.
+    fn readers_side(&self) -> Option<u64> {
+        let slave = self.slave.as_ref()?;
+        // Moves what was written there first.
+        readable(slave)?;
+        ioctl_fionread(slave).ok()
+    }
+
+    /// Settings that are not as they were when the line was opened.
     pub(crate) fn changed_settings(&self) -> Vec<LineSetting> {
         tcgetattr(self.master.get_ref())
             .map_or_else(|_| Vec::new(), |now| self.settings.changed(&now))
@@ -168,11 +174,10 @@ impl Pty {
         })
     }
 
-    /// Drops the input on the reader's side; how many bytes, as far as
-    /// [`unread_bytes`](Self::unread_bytes) tells.
+    /// Drops the input on the reader's side; how many bytes of it are known.
     pub(crate) fn flush_input(&self) -> u64 {
         let Some(slave) = &self.slave else { return 0 };
-        let told = self.unread_bytes();
+        let told = self.readers_side();
         match tcflush(slave, QueueSelector::IFlush) {
             Ok(()) => told.unwrap_or(0),
             Err(error) => {

@@ -1,4 +1,5 @@
 //! How a text reaches those whom the plain way would not do: pastes, keys, blocks, megabytes.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fmt::Write as _;
 
