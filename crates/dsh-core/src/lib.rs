@@ -81,6 +81,7 @@ pub mod cancel;
 pub mod composition;
 pub mod config;
 mod dump;
+pub mod home;
 pub mod number;
 mod order;
 pub mod overlay;

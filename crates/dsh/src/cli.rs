@@ -11,11 +11,12 @@ Examples:
                                             or OPENAI_API_KEY
   dsh mcp                                   serve the terminal tools to an MCP client over stdio
   dsh mcp --composition my.yml              the same with your own composition
+  dsh check my.yml                          say all that is wrong with it
 
 Environment:
   DEEPSEEK_API_KEY, OPENAI_API_KEY
              the key of the model of `dsh run TASK`
-  DSH_HOME   folder of session logs and transcripts (default ~/.dsh)
+  DSH_HOME   folder of session logs, transcripts and patch.yml (default ~/.dsh)
   DSH_LOG    what to log to stderr: error, warn (default), info, debug, trace, or crate=level
              pairs; whole requests, and so all that is typed, only where rmcp is named, as in
              DSH_LOG=info,rmcp=debug
@@ -35,6 +36,10 @@ pub(crate) enum Command {
     Run(Run),
     /// Serve the tools to an MCP client over stdin and stdout.
     Mcp(Mcp),
+    /// Watch agents in a browser. This build can show the configuration of it only.
+    Web(Web),
+    /// Say all that is wrong with a composition, and start nothing.
+    Check(Check),
 }
 
 #[derive(Debug, Args)]
@@ -82,10 +87,43 @@ pub(crate) struct Mcp {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  dsh web --dump-config")]
+pub(crate) struct Web {
+    #[command(flatten)]
+    pub(crate) composition: CompositionArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  dsh check my.yml --patch laptop.yml")]
+pub(crate) struct Check {
+    /// YAML list of plugin rows.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) patches: Patches,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct CompositionArgs {
     /// YAML list of plugin rows [default: the built-in compositions/terminal.yml]
     #[arg(long = "composition", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) patches: Patches,
+    /// Print the composed rows as YAML, with defaults filled in, and start nothing.
+    #[arg(long)]
+    pub(crate) dump_config: bool,
+}
+
+/// Overlays on the composition.
+#[derive(Debug, Args)]
+pub(crate) struct Patches {
+    /// Changes of the composition, after those of `$DSH_HOME/patch.yml`; may be given several times
+    #[arg(long = "patch", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Leave `$DSH_HOME/patch.yml` out.
+    #[arg(long)]
+    pub(crate) no_home_patch: bool,
 }
 
 #[cfg(test)]

@@ -1,37 +1,71 @@
 //! From the command line to a plan. Nothing is started here.
 
-use std::path::Path;
+use std::{io::Write as _, path::Path};
 
-use dsh_core::{Composition, Plan, PluginEntry};
+use anyhow::Context as _;
+use dsh_core::{Composition, Overlay, Plan, PluginEntry};
 use serde_json::Value;
 
 use crate::{
+    cli::{CompositionArgs, Patches},
     failure::Failure,
-    plugins::{BASE, FRONT_ENDS, MODEL_OPENAI, MODEL_SCRIPT, VOCABULARY},
+    plugins::{AGENT_LOOP, BASE, FRONT_ENDS, MCP, MODEL_OPENAI, MODEL_SCRIPT, VOCABULARY},
 };
 
 /// The composition that runs unless the user names another, so that the binary runs anywhere.
 const DEFAULT: &str = include_str!("../../../compositions/terminal.yml");
 const DEFAULT_NAME: &str = "compositions/terminal.yml (built in)";
 
-/// Reads the user's composition, or the built-in one.
-pub(crate) fn load(file: Option<&Path>) -> Result<Composition, Failure> {
+/// The layers of a run: the base, the user's composition or the built-in one, what `rows` adds to it,
+/// `$DSH_HOME/patch.yml` and the overlays of the command line.
+///
+/// `rows` must be no different when applied twice: overlays find its rows, and do not undo them.
+pub(crate) fn compose(
+    args: &CompositionArgs,
+    rows: impl Fn(Composition) -> Composition,
+) -> Result<Composition, Failure> {
+    let mut composition =
+        rows(load(args.file.as_deref())?).with_base(&BASE, &PluginEntry::linked());
+    for overlay in overlays(&args.patches)? {
+        composition = composition.with_overlay(overlay, &FRONT_ENDS);
+    }
+    Ok(rows(composition))
+}
+
+fn load(file: Option<&Path>) -> Result<Composition, Failure> {
     let parsed = match file {
         None => Composition::parse(DEFAULT_NAME, DEFAULT, &VOCABULARY),
         Some(path) => {
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                let hint = if error.kind() == std::io::ErrorKind::InvalidData {
-                    "a composition is a YAML text in UTF-8"
-                } else {
-                    "give --composition the path of a YAML file; without it the built-in one runs"
-                };
-                Failure::user(format!("cannot read the composition {name}: {error}"), hint)
-            })?;
-            Composition::parse(&name, &text, &VOCABULARY)
+            let hint =
+                "give --composition the path of a YAML file; without it the built-in one runs";
+            let text = read("composition", path, hint)?;
+            Composition::parse(&path.display().to_string(), &text, &VOCABULARY)
         }
     };
     parsed.map_err(|error| Failure::user(error.to_string(), ""))
+}
+
+/// The overlays in the order in which they apply.
+fn overlays(patches: &Patches) -> Result<Vec<Overlay>, Failure> {
+    let of_home = match dsh_core::home::folder(None) {
+        Ok(home) if !patches.no_home_patch => Some(home.join("patch.yml")).filter(|it| it.exists()),
+        _ => None,
+    };
+    let files = of_home.iter().chain(&patches.files);
+    let parsed = files.map(|path| {
+        let text = read("overlay", path, "give --patch the path of a YAML file")?;
+        let overlay = Overlay::parse(&path.display().to_string(), &text, &VOCABULARY);
+        overlay.map_err(|error| Failure::user(error.to_string(), ""))
+    });
+    parsed.collect()
+}
+
+fn read(what: &str, path: &Path, hint: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let not_text = error.kind() == std::io::ErrorKind::InvalidData;
+        let hint = if not_text { "it must be a YAML text in UTF-8" } else { hint };
+        Failure::user(format!("cannot read the {what} {}: {error}", path.display()), hint)
+    })
 }
 
 /// Makes `which` the front end that runs: with the row of the file or one of its own. The rows of
@@ -60,40 +94,71 @@ pub(crate) fn without_front_end(composition: Composition) -> Composition {
     composition.with_idle(&FRONT_ENDS)
 }
 
-/// Checks everything that can be checked before a start.
-pub(crate) fn plan(composition: Composition) -> Result<Plan, Failure> {
+/// Checks everything that can be checked before a start. None where the user only wants to see the
+/// composition, which is then printed.
+pub(crate) fn plan(
+    args: &CompositionArgs,
+    composition: &Composition,
+) -> Result<Option<Plan>, Failure> {
     let linked = PluginEntry::linked();
-    let composition = composition.with_base(&BASE, &linked);
-    Plan::resolve(&composition, &linked).map_err(|error| Failure::user(error.to_string(), ""))
+    let plan = Plan::resolve(composition, &linked);
+    let plan = plan.map_err(|error| Failure::user(error.to_string(), ""))?;
+    if args.dump_config {
+        let mut out = std::io::stdout();
+        out.write_all(composition.dump(&linked).as_bytes()).context("cannot print")?;
+        return Ok(None);
+    }
+    Ok(Some(plan))
+}
+
+/// All that is wrong with a composition, whichever front end runs it; else the rows that it has.
+pub(crate) fn check(args: &CompositionArgs) -> Result<Vec<String>, Failure> {
+    let linked = PluginEntry::linked();
+    let mut problems: Vec<String> = Vec::new();
+    let rows = |which| {
+        move |it| {
+            if which == AGENT_LOOP {
+                with_model(front_end(it, which))
+            } else {
+                front_end(it, which)
+            }
+        }
+    };
+    for which in [MCP, AGENT_LOOP] {
+        if let Err(error) = Plan::resolve(&compose(args, rows(which))?, &linked) {
+            let found = error.problems.iter().map(ToString::to_string);
+            problems.extend(found.filter(|it| !problems.contains(it)).collect::<Vec<_>>());
+        }
+    }
+    if problems.is_empty() {
+        let composition = compose(args, without_front_end)?;
+        return Ok(composition.rows().iter().map(|row| row.id.clone()).collect());
+    }
+    Err(Failure::user(problems.join("\n"), ""))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugins::{AGENT_LOOP, MCP};
 
-    fn running(composition: Composition) -> Vec<&'static str> {
-        let plan = plan(composition).unwrap();
+    fn running(rows: &str, add: impl Fn(Composition) -> Composition) -> Vec<&'static str> {
+        let rows = Composition::parse("c.yml", rows, &VOCABULARY).unwrap();
+        let linked = PluginEntry::linked();
+        let plan = Plan::resolve(&add(rows).with_base(&BASE, &linked), &linked).unwrap();
         let order = plan.order();
-        let watched = FRONT_ENDS.into_iter().chain([MODEL_OPENAI, MODEL_SCRIPT]);
+        let watched = FRONT_ENDS.into_iter().chain([MODEL_OPENAI, MODEL_SCRIPT, "tool-terminal"]);
         watched.filter(|it| order.contains(it)).collect()
-    }
-
-    #[test]
-    fn the_default_composition_is_sound() {
-        let plan = plan(load(None).unwrap()).unwrap();
-        assert!(plan.order().contains(&"tool-terminal"), "{plan:?}");
     }
 
     #[test]
     fn one_front_end_and_its_model_run() {
         let rows = "- name: web\n- name: agent-loop\n- name: mcp\n- name: model-openai\n  disabled: true\n";
-        let rows = Composition::parse("c.yml", rows, &VOCABULARY).unwrap();
-        for file in [load(None).unwrap(), rows] {
-            assert_eq!(running(front_end(file.clone(), MCP)), [MCP]);
-            assert_eq!(running(without_front_end(file.clone())), [""; 0]);
-            let demo = scripted(front_end(file, AGENT_LOOP), Value::Array(Vec::new()));
-            assert_eq!(running(demo), [AGENT_LOOP, MODEL_SCRIPT]);
-        }
+        let demo = |it| scripted(front_end(it, AGENT_LOOP), Value::Array(Vec::new()));
+        assert_eq!(running(rows, |it| front_end(it, MCP)), [MCP]);
+        assert_eq!(running(rows, without_front_end), [""; 0]);
+        assert_eq!(running(rows, demo), [AGENT_LOOP, MODEL_SCRIPT]);
+        assert_eq!(running(rows, |it| demo(demo(it))), [AGENT_LOOP, MODEL_SCRIPT]);
+        assert_eq!(running(DEFAULT, |it| front_end(it, MCP)), [MCP, "tool-terminal"]);
+        assert_eq!(running(DEFAULT, demo), [AGENT_LOOP, MODEL_SCRIPT, "tool-terminal"]);
     }
 }

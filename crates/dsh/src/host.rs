@@ -17,12 +17,14 @@ use crate::{cli, composition, failure::Failure, plugins::MCP, signals::Watch};
 /// `dsh mcp`.
 pub(crate) async fn mcp(args: cli::Mcp) -> Result<ExitCode, Failure> {
     let workspace_root = current_folder()?;
-    let composition = composition::load(args.composition.file.as_deref())?;
-    let mut composition = composition::front_end(composition, MCP);
+    let mut composition =
+        composition::compose(&args.composition, |it| composition::front_end(it, MCP))?;
     if args.structured {
         composition = composition.with_config(MCP, "structuredContent", true);
     }
-    let plan = composition::plan(composition)?;
+    let Some(plan) = composition::plan(&args.composition, &composition)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
     if std::io::stdin().is_terminal() {
         // Somebody tries it by hand; stdout is the protocol's.
         let mut err = std::io::stderr();
@@ -33,6 +35,30 @@ pub(crate) async fn mcp(args: cli::Mcp) -> Result<ExitCode, Failure> {
         Ok(ExitCode::SUCCESS)
     })
     .await
+}
+
+/// `dsh web`, as far as there is one.
+pub(crate) fn web(args: &cli::Web) -> Result<ExitCode, Failure> {
+    let args = &args.composition;
+    let composition = composition::compose(args, composition::without_front_end)?;
+    match composition::plan(args, &composition)? {
+        None => Ok(ExitCode::SUCCESS),
+        Some(_) => Err(Failure::user(
+            "this build cannot serve a web page yet",
+            "`dsh web --dump-config` shows the composition; `dsh run` shows an agent at work here",
+        )),
+    }
+}
+
+/// `dsh check`.
+pub(crate) fn check(args: cli::Check) -> Result<ExitCode, Failure> {
+    let name = args.file.display().to_string();
+    let args =
+        cli::CompositionArgs { file: Some(args.file), patches: args.patches, dump_config: false };
+    let rows = composition::check(&args)?;
+    let mut out = std::io::stdout();
+    writeln!(out, "{name}: nothing wrong; rows: {}", rows.join(", ")).context("cannot print")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn current_folder() -> Result<PathBuf, Failure> {

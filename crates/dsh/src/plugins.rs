@@ -21,7 +21,7 @@ use tool_terminal as _;
 use tools as _;
 
 /// Names of rows as DSH writes them.
-pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
+pub const VOCABULARY: Vocabulary = Vocabulary {
     prefix: "@deepseek-ai/dsh-",
     aliases: &[
         ("agent", "agents"),

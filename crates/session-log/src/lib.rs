@@ -23,6 +23,7 @@ pub use read::read_log;
 use std::{path::PathBuf, sync::Arc};
 
 use agents::{Agent, AgentInstance, Agents};
+use anyhow::Context as _;
 use dsh_core::{
     Ctx, Deps, Plugin, Provided, Scope, Service, async_trait, scoped_map::ContributeError,
 };
@@ -92,7 +93,9 @@ impl Plugin for SessionLogPlugin {
         _: Deps<Self>,
         config: SessionLogConfig,
     ) -> anyhow::Result<Provided<Self>> {
-        Ok(Arc::new(FileLog::new(path::home(config.home)?)))
+        let home = dsh_core::home::folder(config.home.as_deref())
+            .context("the session log has no place (its `home` can be configured)")?;
+        Ok(Arc::new(FileLog::new(home)))
     }
 }
 

@@ -1,17 +1,14 @@
-//! Where logs are: the home folder, and names that are one path component each.
+//! Where logs are: names that are one path component each.
 //!
 //! The names are stable over releases: other programs and later hosts find logs by them.
 
 use std::{
-    env,
-    ffi::OsString,
     io,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
 use agents::Agent;
-use anyhow::Context as _;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::LogError;
@@ -20,20 +17,6 @@ use crate::LogError;
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 /// Bytes of an encoded name, the hash apart.
 const MAX_NAME: usize = 64;
-
-/// The configured folder, else `DSH_HOME`, else `~/.dsh`; absolute.
-pub(crate) fn home(configured: Option<PathBuf>) -> anyhow::Result<PathBuf> {
-    let set = |name: &str| env::var_os(name).filter(|value: &OsString| !value.is_empty());
-    let home = match configured.or_else(|| set("DSH_HOME").map(PathBuf::from)) {
-        Some(home) => home,
-        None => Path::new(&set("HOME").context(
-            "no folder for session logs: set DSH_HOME or HOME, or `home` in the config of `session-log`",
-        )?)
-        .join(".dsh"),
-    };
-    std::path::absolute(&home)
-        .with_context(|| format!("folder for session logs {:?}", home.display().to_string()))
-}
 
 /// The folder of an agent's logs.
 pub(crate) fn folder(home: &Path, agent: &Agent) -> PathBuf {

@@ -1,7 +1,4 @@
-//! The environment of a session: the host's, minus what must not reach a shell, plus ours. And
-//! where the host itself keeps files.
-
-use std::{env, path::PathBuf};
+//! The environment of a session: the host's, minus what must not reach a shell, plus ours.
 
 /// Parts of a name that mark a secret, in any case.
 const SECRET: [&str; 4] = ["KEY", "PASSWORD", "SECRET", "TOKEN"];
@@ -19,16 +16,6 @@ pub struct SessionVariables<'a> {
     pub owner_id: &'a str,
     /// `DSH_PTY_SESSION_ID`.
     pub session_id: &'a str,
-}
-
-/// Where the host keeps files: `DSH_HOME`, else `~/.dsh`, else the folder for files of this login;
-/// none where nothing says.
-pub(crate) fn home() -> Option<PathBuf> {
-    let set = |name| env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
-    let home = set("DSH_HOME")
-        .or_else(|| set("HOME").map(|home| home.join(".dsh")))
-        .or_else(|| set("XDG_RUNTIME_DIR").map(|folder| folder.join("dsh")))?;
-    std::path::absolute(home).ok()
 }
 
 /// The whole environment of a session's shell, without the dialect's hooks.

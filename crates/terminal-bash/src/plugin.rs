@@ -7,7 +7,7 @@ use sandbox_policy::SandboxPolicy;
 use subprocess::Subprocess;
 use terminal::Terminals;
 
-use crate::{backend::BashBackend, config::Config, environment};
+use crate::{backend::BashBackend, config::Config};
 
 /// Registers one shell backend.
 pub struct TerminalBashPlugin;
@@ -31,7 +31,8 @@ impl Plugin for TerminalBashPlugin {
         let sessions = Arc::clone(&terminals);
         policy.add_activity_probe(ctx.scope(), move |owner| sessions.has_owner_activity(owner))?;
         let mut config = config.resolved();
-        config.home = config.home.or_else(environment::home);
+        // Without one there are no transcripts, which each read of older output says.
+        config.home = dsh_core::home::folder(config.home.as_deref()).ok();
         let backend = BashBackend::new(config, policy, host);
         terminals.register_backend(ctx.scope(), Arc::new(backend))?;
         Ok(())

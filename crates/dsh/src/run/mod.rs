@@ -10,7 +10,7 @@ use std::{io::IsTerminal as _, process::ExitCode, sync::Arc};
 use agent_loop::{AgentLoop, Loop, LoopEvent, LoopObserver, TurnEnd};
 use agents::{Agent, AgentRegistry, AgentSpec, Agents};
 use anyhow::Context as _;
-use dsh_core::{App, Cancel, Plan, Scope, lock};
+use dsh_core::{App, Cancel, Composition, Scope, lock};
 use model::ModelError;
 use session_log::SessionLog;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,10 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode, Failure> {
     if let Some(id) = &args.resume {
         return resume::show(id, args.json, &args.composition).await;
     }
-    let (task, plan) = planned(&args)?;
+    let (task, composition) = composed(&args)?;
+    let Some(plan) = composition::plan(&args.composition, &composition)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
     let workspace_root = current_folder()?;
     supervised(plan, async |app, stop| {
         let work = Work { looping: service::<Loop>(app)?, agents: service::<Agents>(app)? };
@@ -54,29 +57,34 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode, Failure> {
     .await
 }
 
-/// What to do, and the host that does it.
-fn planned(args: &cli::Run) -> Result<(String, Plan), Failure> {
-    let composition = composition::load(args.composition.file.as_deref())?;
-    let mut composition = composition::front_end(composition, AGENT_LOOP);
+/// What to do, and the composition of the host that does it.
+fn composed(args: &cli::Run) -> Result<(String, Composition), Failure> {
     if args.agent_terminal_demo {
-        let steps = serde_saphyr::from_str(DEMONSTRATION).context("the demonstration's script")?;
-        composition = composition::scripted(composition, steps);
-        return Ok((DEMONSTRATION_TASK.to_owned(), composition::plan(composition)?));
+        let steps: serde_json::Value =
+            serde_saphyr::from_str(DEMONSTRATION).context("the demonstration's script")?;
+        let composition = composition::compose(&args.composition, |it| {
+            composition::scripted(composition::front_end(it, AGENT_LOOP), steps.clone())
+        })?;
+        return Ok((DEMONSTRATION_TASK.to_owned(), composition));
     }
     let hint = "say what the agent shall do: `dsh run \"How many tests are there?\"`; \
                 `dsh run --agent-terminal-demo` shows a session without any model";
     let task = match args.task.as_deref().map(str::trim) {
+        // Nothing is done then.
+        None if args.composition.dump_config => String::new(),
         None => return Err(Failure::user("nothing to run", hint)),
         Some("") => return Err(Failure::user("the task is empty", hint)),
         Some(task) => task.to_owned(),
     };
-    composition = composition::with_model(composition);
+    let mut composition = composition::compose(&args.composition, |it| {
+        composition::with_model(composition::front_end(it, AGENT_LOOP))
+    })?;
     for (key, value) in [("baseUrl", &args.base_url), ("model", &args.model)] {
         if let Some(value) = value {
             composition = composition.with_config(MODEL_OPENAI, key, value.as_str());
         }
     }
-    Ok((task, composition::plan(composition)?))
+    Ok((task, composition))
 }
 
 /// How output looks on this standard output.

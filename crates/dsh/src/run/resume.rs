@@ -21,10 +21,12 @@ use crate::{
 pub(crate) async fn show(
     id: &str,
     json: bool,
-    composition: &CompositionArgs,
+    args: &CompositionArgs,
 ) -> Result<ExitCode, Failure> {
-    let composition = composition::load(composition.file.as_deref())?;
-    let plan = composition::plan(composition::without_front_end(composition))?;
+    let composition = composition::compose(args, composition::without_front_end)?;
+    let Some(plan) = composition::plan(args, &composition)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
     supervised(plan, async |app, stop| {
         let log = app.service::<SessionLog>().ok_or_else(|| {
             Failure::user("no session log is mounted", "let the composition have `session-log`")

@@ -1,0 +1,160 @@
+//! Overlays, `--dump-config` and `dsh check`, through the binary.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use tempfile::TempDir;
+
+fn dsh(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_dsh"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("DSH_HOME", folder.join("home"))
+        .env_remove("DSH_LOG")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn printed(output: &Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*errors), (Some(0), ""));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[track_caller]
+fn refused(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The lines of the row `name` in a dump: its comment, and all up to the next row.
+fn row<'d>(dump: &'d str, name: &str) -> &'d str {
+    let start = format!("- name: {name}\n");
+    let found = dump.split_inclusive("\n\n").find(|it| it.contains(&start));
+    found.unwrap_or_else(|| panic!("{name}: {dump}"))
+}
+
+#[test]
+fn every_front_end_shows_the_composition_with_its_defaults() {
+    let folder = TempDir::new().unwrap();
+    for command in ["mcp", "run", "web"] {
+        let dump = printed(&dsh(folder.path(), &[command, "--dump-config"]));
+        let bash = row(&dump, "terminal-bash");
+        assert!(bash.starts_with("# compositions/terminal.yml (built in):"), "{bash}");
+        assert!(bash.contains("\n    idleSilenceMs: 3000\n"), "{bash}");
+        assert!(row(&dump, "tool-terminal").contains("maxResultBytes: 262144"), "{dump}");
+        assert!(row(&dump, "agents").starts_with("# built in\n"), "{dump}");
+    }
+    let mcp = printed(&dsh(folder.path(), &["mcp", "--structured", "--dump-config"]));
+    assert!(row(&mcp, "mcp").contains("structuredContent: true"), "{mcp}");
+    let run = ["run", "--agent-terminal-demo", "--dump-config"];
+    assert!(row(&printed(&dsh(folder.path(), &run)), "model-script").contains("steps:"));
+    // What was printed is a composition, and the same one.
+    fs::write(folder.path().join("again.yml"), &mcp).unwrap();
+    let again =
+        printed(&dsh(folder.path(), &["mcp", "--composition", "again.yml", "--dump-config"]));
+    let bare = |text: &str| {
+        let lines = text.lines().filter(|it| !it.starts_with('#'));
+        lines.map(|it| format!("{it}\n")).collect::<String>()
+    };
+    assert_eq!(bare(&again), bare(&mcp));
+    assert!(!folder.path().join("home").exists(), "nothing was started");
+}
+
+#[test]
+fn overlays_of_the_home_come_before_those_of_the_command_line() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    fs::create_dir(folder.path().join("home")).unwrap();
+    // One of them is about a front end that another command runs.
+    write(
+        "home/patch.yml",
+        "- id: terminal-bash\n  config: { rows: 10, cols: 90 }\n- id: mcp\n  disabled: true\n\
+         - id: agent-loop\n  config: {}\n",
+    );
+    write("one.yml", "- id: terminal-bash\n  config: { rows: 11 }\n");
+    write(
+        "two.yml",
+        "- insert: after\n  id: terminal-bash\n  row: { name: terminal-bash, id: wide, config: { backendType: wide } }\n",
+    );
+    let dump = |arguments: &[&str]| {
+        let all: Vec<&str> = ["mcp", "--dump-config"].iter().chain(arguments).copied().collect();
+        printed(&dsh(folder.path(), &all))
+    };
+    let home = dump(&[]);
+    assert!(row(&home, "terminal-bash").contains("rows: 10\n    cols: 90"), "{home}");
+    assert!(row(&home, "terminal-bash").lines().next().unwrap().contains("home/patch.yml:1"));
+    assert!(!row(&home, "mcp").contains("disabled"), "it was asked for: {home}");
+    let both = dump(&["--patch", "one.yml", "--patch", "two.yml"]);
+    assert!(row(&both, "terminal-bash").contains("rows: 11\n    cols: 160"), "{both}");
+    assert!(row(&both, "terminal-bash\n  id: wide").starts_with("# two.yml:1\n"), "{both}");
+    let without = dump(&["--no-home-patch"]);
+    assert!(row(&without, "terminal-bash").contains("rows: 40\n    cols: 160"), "{without}");
+}
+
+#[test]
+fn what_is_wrong_with_an_overlay_is_said_with_its_line() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "p.yml",
+        "- id: terminal-bsh\n  disabled: true\n- id: terminal-bash\n  config: { rows: 0 }\n",
+    );
+    for command in
+        [&["mcp"][..], &["web"], &["run", "--agent-terminal-demo"], &["mcp", "--dump-config"]]
+    {
+        let arguments: Vec<&str> = command.iter().chain(&["--patch", "p.yml"]).copied().collect();
+        let errors = refused(&dsh(folder.path(), &arguments));
+        assert!(errors.contains("p.yml:1: no row has the id `terminal-bsh`"), "{errors}");
+        assert!(errors.contains("did you mean `terminal-bash`?"), "{errors}");
+        assert!(errors.contains("p.yml:3: row `terminal-bash`: config.rows"), "{errors}");
+    }
+    let missing = refused(&dsh(folder.path(), &["mcp", "--patch", "no.yml"]));
+    assert!(missing.contains("cannot read the overlay no.yml: No such file"), "{missing}");
+    write("p.yml", "id: x\n");
+    let shape = refused(&dsh(folder.path(), &["mcp", "--patch", "p.yml"]));
+    assert!(shape.contains("p.yml:1: an overlay is a list of changes"), "{shape}");
+}
+
+#[test]
+fn a_check_says_all_that_is_wrong_and_starts_nothing() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("good.yml", "- name: terminal\n- name: terminal-bash\n- name: web\n");
+    let good = printed(&dsh(folder.path(), &["check", "good.yml"]));
+    assert!(good.starts_with("good.yml: nothing wrong; rows: agents, "), "{good}");
+    // Rows of front ends are checked too, though a run leaves those of the others idle.
+    write(
+        "bad.yml",
+        "- name: terminl\n- name: mcp\n  config: { structured: 1 }\n\
+         - name: agent-loop\n  config: { maxHistoryBytes: -1 }\n- name: tool-terminal\n",
+    );
+    let bad = refused(&dsh(folder.path(), &["check", "bad.yml"]));
+    for part in [
+        "bad.yml:1: no plugin is named `terminl`",
+        "bad.yml:2: row `mcp`: config.structured: ",
+        "bad.yml:4: row `agent-loop`: config.maxHistoryBytes: ",
+        "bad.yml:6: row `tool-terminal` needs service `terminals`",
+    ] {
+        assert_eq!(bad.matches(part).count(), 1, "{part}\n{bad}");
+    }
+    assert!(!folder.path().join("home").exists());
+}
+
+#[test]
+fn the_page_that_is_not_there_is_no_surprise() {
+    let folder = TempDir::new().unwrap();
+    let errors = refused(&dsh(folder.path(), &["web"]));
+    assert!(
+        errors.contains("cannot serve a web page yet") && errors.contains("hint: "),
+        "{errors}"
+    );
+}
