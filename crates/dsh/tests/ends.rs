@@ -133,6 +133,64 @@ async fn a_demonstration_that_nobody_reads_ends() {
     }
 }
 
+#[tokio::test]
+async fn a_task_is_interrupted_in_order_whatever_runs() {
+    let home = TempDir::new().unwrap();
+    let tag = home.path().display().to_string();
+    let rows = "- name: terminal\n- name: terminal-bash\n- name: tool-terminal\n- name: model-script\n\
+                \x20 config:\n    steps:\n    - say: I wait.\n      calls:\n\
+                \x20     - { tool: terminal_open, arguments: { type: shell } }\n\
+                \x20     - { tool: terminal_send, arguments: { sessionId: pty-1, text: 'trap \"\" INT TERM; sleep 1000' } }\n\
+                \x20     - { tool: terminal_list }\n";
+    std::fs::write(home.path().join("c.yml"), rows).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_dsh"))
+        .args(["run", "wait", "--composition", "c.yml"])
+        .current_dir(home.path())
+        .env("DSH_HOME", home.path().join("home"))
+        .env(support::TAG, &tag)
+        .env_remove("DSH_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    testkit::wait_until("a sleep", || support::sleeping(&tag) == 1).await;
+    kill("INT", child.id());
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+    let output = guarded("the host's end", output).await.unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\n* interrupted\n* logged as session "), "{text}");
+    nothing_left(&tag).await;
+}
+
+#[tokio::test]
+async fn a_reader_that_has_gone_ends_the_run() {
+    let home = TempDir::new().unwrap();
+    let tag = home.path().display().to_string();
+    for arguments in
+        [&["run", "--agent-terminal-demo"][..], &["run", "--agent-terminal-demo", "--json"]]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_dsh"))
+            .args(arguments)
+            .current_dir(home.path())
+            .env("DSH_HOME", home.path().join("home"))
+            .env(support::TAG, &tag)
+            .env_remove("DSH_LOG")
+            .stdin(Stdio::null())
+            .stdout(writer)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.to_lowercase().starts_with("error: cannot print: broken pipe"), "{errors}");
+        nothing_left(&tag).await;
+    }
+}
+
 fn demonstration(home: &TempDir, stdout: Stdio) -> Child {
     Command::new(env!("CARGO_BIN_EXE_dsh"))
         .args(["run", "--agent-terminal-demo"])

@@ -46,13 +46,14 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode, Failure> {
         let view = View::open(app, args.json, out)?;
         let worked = work.on(&agent, &task, &view, &stop, &printing).await;
         let ended = work.agents.dispose(&agent).await;
-        view.close(&worked, agent.id()).await?;
-        printing.over(&stop).await.context("cannot print")?;
+        let shown = match view.close(&worked, agent.id()).await {
+            Ok(()) => printing.over(&stop).await.context("cannot print"),
+            failed => failed,
+        };
+        let end = worked?;
         ended?;
-        Ok(match worked? {
-            TurnEnd::Done => ExitCode::SUCCESS,
-            _ => ExitCode::FAILURE,
-        })
+        shown?;
+        Ok(if end == TurnEnd::Done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
     .await
 }
