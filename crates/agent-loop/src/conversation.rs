@@ -16,6 +16,7 @@ use crate::{
     event::{LoopEvent, LoopObserver},
     history::History,
     reply::{End, Said, listen},
+    secrets::Secrets,
 };
 
 /// How often a reply that was cut is asked for again, in one step.
@@ -41,6 +42,7 @@ pub struct Conversation {
     observer: Arc<dyn LoopObserver>,
     history: History,
     background: Option<Background>,
+    secrets: Secrets,
 }
 
 /// The agent is busy while this lives.
@@ -75,7 +77,8 @@ impl Conversation {
         observer: Arc<dyn LoopObserver>,
     ) -> Self {
         let background = parts.jobs.get().and_then(|jobs| Background::of(&agent, jobs));
-        Self { parts, agent, observer, history: History::default(), background }
+        let (history, secrets) = (History::default(), Secrets::default());
+        Self { parts, agent, observer, history, background, secrets }
     }
 
     /// A turn about a message of the user.
@@ -190,9 +193,18 @@ impl Conversation {
         if content.is_empty() && calls.is_empty() {
             return;
         }
+        calls.iter().for_each(|it| self.learn_secrets(it));
         let logged: Vec<LoggedCall> = calls.iter().map(|it| self.logged(it)).collect();
-        self.log(Event::assistant_message(&content, &logged).with_reasoning(&reasoning));
+        let said = Event::assistant_message(&self.secrets.hide(&content), &logged);
+        self.log(said.with_reasoning(&self.secrets.hide(&reasoning)));
         self.history.push(Message::Assistant { content, reasoning, calls: calls.to_vec() });
+    }
+
+    fn learn_secrets(&mut self, call: &ToolRequest) {
+        if let Ok(arguments) = arguments(call) {
+            self.secrets
+                .extend(self.parts.tools.secrets(&call.name, &arguments).unwrap_or_default());
+        }
     }
 
     fn logged(&self, call: &ToolRequest) -> LoggedCall {
@@ -216,10 +228,15 @@ impl Conversation {
         };
         let parsed = arguments(request);
         let (shown, intent) = match &parsed {
-            Ok(arguments) => (
-                tools.log_arguments(&request.name, arguments),
-                tools.present_call(&request.name, arguments),
-            ),
+            Ok(arguments) => {
+                let secrets = tools.secrets(&request.name, arguments);
+                let shown = if secrets.is_some_and(|it| it.is_empty()) {
+                    arguments.clone()
+                } else {
+                    tools.log_arguments(&request.name, arguments)
+                };
+                (shown, tools.present_call(&request.name, arguments))
+            }
             Err(_) => (Value::Null, None),
         };
         self.observer.event(LoopEvent::CallBegan {
@@ -237,6 +254,7 @@ impl Conversation {
         };
         self.observer.event(LoopEvent::CallEnded { result: &result, intent });
         let content = result.text();
+        self.learn_secrets(request);
         self.history.push(Message::Tool { call_id: request.id.clone(), content });
     }
 

@@ -9,8 +9,9 @@
 //! - each call of a reply is answered by one result, in order: also a call of an unknown tool, one
 //!   with broken arguments, and one that a cancellation came before;
 //! - a cancelled turn ends when its running call has come to its end;
-//! - what the model reads and says is in the session log once. Of the arguments of a call that
-//!   stands there which the tool allows to be logged;
+//! - what the model reads and says is in the session log once, but for secrets: of the arguments of
+//!   a call stands there what the tool allows to be logged, and what a tool is known to have typed
+//!   unseen, or to be about to, stands in no message of the model either;
 //! - what is sent to the model has at most `maxHistoryBytes` bytes, the task and the last reply
 //!   apart, and the schemas and the system prompt not counted.
 //!
@@ -21,6 +22,7 @@ mod conversation;
 mod event;
 mod history;
 mod reply;
+mod secrets;
 
 pub use conversation::{Conversation, TurnEnd};
 pub use event::{LoopEvent, LoopObserver};

@@ -234,6 +234,7 @@ fn what_cannot_be_resumed_is_said() {
 fn the_demonstration_runs_beside_the_rows_of_front_ends() {
     let folder = TempDir::new().unwrap();
     let rows = "- name: mcp\n- name: web\n- name: agent-loop\n\
+                - name: jobs\n- name: tool-jobs\n\
                 - name: terminal\n- name: terminal-bash\n- name: tool-terminal\n";
     fs::write(folder.path().join("c.yml"), rows).unwrap();
     let shown = dsh(folder.path(), &["run", "--agent-terminal-demo", "--composition", "c.yml"]);

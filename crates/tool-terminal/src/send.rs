@@ -153,6 +153,14 @@ impl Tool for Send {
         })
     }
 
+    fn secrets(&self, arguments: &Value) -> Vec<String> {
+        let Some(card) = Card::of(arguments) else { return Vec::new() };
+        let hidden = |text: &&str| {
+            self.typed.asks_unseen(card.session) || self.typed.was_unseen(card.session, text)
+        };
+        card.text.filter(hidden).map(str::to_owned).into_iter().collect()
+    }
+
     fn log_arguments(&self, arguments: &Value) -> Value {
         withhold(arguments, |name, value| match name {
             "sessionId" => value.is_string(),

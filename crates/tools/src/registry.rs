@@ -222,6 +222,12 @@ impl ToolRegistry {
         pipeline::loggable(self.0.tools.get(name).as_ref(), arguments)
     }
 
+    /// Texts in a call's arguments that nothing else may show; see [`Tool::secrets`]. None where
+    /// there is no such tool, and so nobody who could tell.
+    pub fn secrets(&self, name: &str, arguments: &Value) -> Option<Vec<String>> {
+        Some(self.0.tools.get(name)?.tool.secrets(arguments))
+    }
+
     /// How to show a call.
     pub fn present_call(&self, name: &str, arguments: &Value) -> Option<CallIntent> {
         self.0.tools.get(name)?.tool.present_call(arguments)

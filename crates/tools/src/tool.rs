@@ -51,6 +51,12 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Texts in the arguments of a call, made or to be made, that nothing else may show either, as
+    /// far as the tool knows now: what was or will be typed unseen.
+    fn secrets(&self, _arguments: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What of the arguments may be logged with the call, and quoted in an error. They are as the
     /// caller wrote them: they may be no object, miss required properties and hold undeclared ones.
     /// Undeclared ones that it leaves in place are withheld by the pipeline; see

@@ -6,7 +6,7 @@ use model::{EndReason, Message};
 use model_script as _;
 use serde_json::json;
 use system_prompt::{Section, SystemPrompt};
-use terminal::WaitReason;
+use terminal::{Evidence, SendState, StateKind, WaitReason};
 use testkit::{Script, Step, TestHost, guarded, scripted::outcome};
 
 use crate::{
@@ -42,7 +42,7 @@ async fn calls_of_one_reply_run_in_order_and_everything_is_logged_once() {
         [
             r#"call terminal_open {"type":"scripted"} {"card":"generic","kind":"execute"}"#,
             r#"result "started terminal session pty-1 [type: scripted]\ndsh> " true"#,
-            r#"call terminal_send {"sessionId":"pty-1","text":{"bytes":2}} {"card":"terminal","title":"ls","description":"Terminal pty-1"}"#,
+            r#"call terminal_send {"sessionId":"pty-1","text":"ls"} {"card":"terminal","title":"ls","description":"Terminal pty-1"}"#,
             &format!("result {sent:?} true"),
             "text It is done.",
         ]
@@ -83,18 +83,46 @@ async fn what_was_typed_without_echo_is_in_no_message_of_the_log() {
     it.script.settle_with(unseen);
     let misspelt = call("c3", "terminal_sent", r#"{"text":"hunter2"}"#);
     let broken = call("c4", "terminal_send", r#"{"sessionId":"pty-1","text":"hunter2""#);
-    it.model.calls(&[open("c1"), send("c2", "hunter2"), misspelt, broken]).says("done");
+    it.model.calls(&[open("c1"), send("c2", "hunter2"), misspelt, broken]).says("I typed hunter2.");
     it.run().await.unwrap();
     let (types, events) = it.log().await;
     assert_eq!(types.iter().filter(|it| *it == "tool/result").count(), 4);
     assert!(!format!("{events:?}").contains("hunter2"), "{events:?}");
-    assert!(
-        !it.watched()[2..]
-            .iter()
-            .any(|it| !it.starts_with("call terminal_send") && it.contains("hunter2"))
-    );
+    // Nor on a card, once it is known.
+    let told = |it: &&String| it.contains("hunter2") && !it.starts_with("text ");
+    let watched = it.watched();
+    let told: Vec<_> = watched.iter().filter(told).collect();
+    assert_eq!((told.len(), &told[0][..20]), (1, "call terminal_send {"), "{told:?}");
+    assert_eq!(events[events.len() - 2]["data"]["content"], "I typed (7 bytes, echo off).");
     // The model itself gets back what it wrote.
     assert!(format!("{:?}", it.last()).contains("hunter2"));
+    it.end().await;
+}
+
+#[tokio::test]
+async fn a_secret_that_is_asked_for_is_hidden_before_it_is_typed() {
+    let it = fixture().await;
+    let mut asks = outcome("Password: ", WaitReason::StdinRead);
+    asks.state = Some(SendState {
+        kind: StateKind::Password,
+        evidence: Evidence::Exact,
+        echo: false,
+        alternate_screen: false,
+        foreground: None,
+        busy: None,
+        output_complete: true,
+    });
+    it.script.settle_with(asks);
+    let mut unseen = outcome("\ndsh> ", WaitReason::StdinRead);
+    unseen.echoed = false;
+    it.script.settle_with(unseen);
+    it.model
+        .calls(&[open("c1"), send("c2", "login")])
+        .says_and_calls("I type hunter2.", &[send("c3", "hunter2")])
+        .says("done");
+    it.run().await.unwrap();
+    let (_, events) = it.log().await;
+    assert!(!format!("{events:?}").contains("hunter2"), "{events:?}");
     it.end().await;
 }
 

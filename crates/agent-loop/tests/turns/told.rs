@@ -60,8 +60,15 @@ impl Told {
     }
 
     pub(crate) fn calls(&self, calls: &[ToolRequest]) -> &Self {
-        let calls = calls.iter().map(|it| Act::Say(ModelEvent::ToolCall(it.clone())));
-        self.reply(calls.chain([Act::Say(ModelEvent::End(EndReason::ToolCalls))]).collect())
+        self.says_and_calls("", calls)
+    }
+
+    pub(crate) fn says_and_calls(&self, text: &str, calls: &[ToolRequest]) -> &Self {
+        let text = Some(text).filter(|it| !it.is_empty());
+        let text = text.map(|it| ModelEvent::Text(it.to_owned()));
+        let calls = calls.iter().map(|it| ModelEvent::ToolCall(it.clone()));
+        let end = ModelEvent::End(EndReason::ToolCalls);
+        self.reply(text.into_iter().chain(calls).chain([end]).map(Act::Say).collect())
     }
 
     /// The next reply breaks off after a text.
