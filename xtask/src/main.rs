@@ -2,7 +2,9 @@
 
 mod bare;
 mod bench;
+mod matrix;
 mod output;
+mod stress;
 
 use clap::{Parser, Subcommand};
 
@@ -30,10 +32,20 @@ enum Task {
         ])]
         parts: Vec<bench::Part>,
     },
+    /// Plays scenarios of real programs and says whether each wait was found, and not before.
+    Matrix(matrix::Options),
+    /// Plays the one scenario that standard input assigns.
+    #[command(hide = true)]
+    MatrixPlayer,
+    /// Plays programs that do anything at random and then wait, in every way there is.
+    Stress(stress::Options),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Bench { runs, slow_runs, parts } => bench::run(parts, runs, slow_runs),
+        Task::Matrix(options) => matrix::run(&options),
+        Task::MatrixPlayer => matrix::play(),
+        Task::Stress(options) => stress::run(&options),
     }
 }
