@@ -48,8 +48,8 @@ impl ScreenState {
         self.alternate.is_none() && self.main.passes_lines()
     }
 
-    /// As many lines as can bypass the window from the beginning of `block`, which is printable
-    /// ASCII, CR and LF, and is written to its end; returns their bytes.
+    /// As many lines as can bypass the window from the beginning of `block`, which is text, CR and
+    /// LF, and is written to its end; returns their bytes.
     pub(super) fn pass_lines(&mut self, block: &[u8]) -> usize {
         let passed = self.main.pass_lines(block);
         self.printed += passed.characters;

@@ -176,7 +176,7 @@ impl History {
         self.trim_rarely();
     }
 
-    /// Takes a finished line of printable ASCII.
+    /// Takes a finished line.
     pub(super) fn append_line(&mut self, line: &[u8]) {
         match self.chunks.back_mut() {
             Some(chunk) if chunk.bytes.len() + line.len() < CHUNK => {

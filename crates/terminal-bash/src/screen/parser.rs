@@ -371,9 +371,9 @@ fn text_run(bytes: &[u8]) -> (usize, bool) {
     (len, high < 0x80)
 }
 
-/// Length of the run of printable ASCII, CR and LF.
+/// Length of the run of text, CR and LF, without C1 controls.
 fn lines_run(bytes: &[u8]) -> usize {
-    let plain = |byte: u8| (0x20..0x7f).contains(&byte) || byte == b'\r' || byte == b'\n';
+    let plain = |byte: u8| !is_control(byte) || byte == b'\r' || byte == b'\n';
     let mut len = 0;
     for block in bytes.chunks_exact(16) {
         let mut other = 0;
@@ -385,7 +385,10 @@ fn lines_run(bytes: &[u8]) -> usize {
         }
         len += 16;
     }
-    len + bytes[len..].iter().take_while(|byte| plain(**byte)).count()
+    len += bytes[len..].iter().take_while(|byte| plain(**byte)).count();
+    // A C1 control is two bytes in UTF-8; of one at the end the second is not known.
+    let c1 = |at: &usize| bytes[..len].get(at + 1).is_none_or(|next| (0x80..0xa0).contains(next));
+    memchr::memchr_iter(0xc2, &bytes[..len]).find(c1).unwrap_or(len)
 }
 
 fn is_control(byte: u8) -> bool {

@@ -2,7 +2,7 @@
 
 use terminal::WaitReason;
 
-use crate::shell::{assert_prompt, shell};
+use crate::shell::{assert_prompt, bench, shell};
 
 /// C1
 #[test]
@@ -72,14 +72,11 @@ fn later_output_belongs_to_the_next_send() {
 /// C10
 #[test]
 fn the_last_act_of_a_session_is_complete() {
-    crate::shell::bench("{}", async |bench| {
-        for _ in 0..20 {
+    bench("{}", async |bench| {
+        for _ in 0..100 {
             let shell = bench.open().await;
-            let last = shell
-                .send(
-                    "exec python3 -c \"import sys; sys.stdout.write('0123456789abcde\\n' * 4096)\"",
-                )
-                .await;
+            std::fs::write(shell.path("lines"), "0123456789abcde\n".repeat(4096)).unwrap();
+            let last = shell.send("exec cat lines").await;
             assert_eq!(last.wait_reason, WaitReason::SessionExit);
             assert_eq!(last.viewport.matches("0123456789abcde\n").count(), 4096);
             shell.close().await.unwrap();
@@ -113,6 +110,136 @@ fn the_screen_is_itself_again_at_the_prompt() {
             let outcome = shell.send(mess).await;
             assert_eq!(outcome.repaired, [word], "{outcome:?}");
             assert_eq!(shell.run("echo visible", 0).await, "visible\n");
+        }
+    });
+}
+
+/// C3: what is printed without end costs no memory, keeps nobody waiting, and is accounted for.
+#[test]
+fn endless_output_costs_nothing_but_itself() {
+    bench("{ idleSilenceMs: 300, timeoutMs: 60000 }", async |bench| {
+        let (shell, other) = (bench.open().await, bench.open().await);
+        assert_prompt(&shell.send("seq 1 100000").await, Some(0));
+        let before = resident();
+        for flood in ["timeout 2 yes", "timeout 2 cat /dev/urandom | base64 -w0"] {
+            let operation = shell.start(flood, true).unwrap();
+            while !operation.is_settled() {
+                assert_prompt(&other.send("true").await, Some(0));
+                let grown = resident().saturating_sub(before);
+                assert!(grown < 64 << 20, "{flood}: grown by {grown} bytes");
+            }
+            let outcome = operation.done().await.unwrap();
+            assert_eq!(outcome.wait_reason, WaitReason::StdinRead, "{outcome:?}");
+            let missing = outcome.missing.unwrap();
+            assert!(outcome.truncated && missing.bytes > 1 << 20, "{missing:?}");
+            shell.run("echo next", 0).await;
+        }
+    });
+}
+
+/// Bytes of memory that this process has.
+fn resident() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let resident: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
+    resident * 4096
+}
+
+/// C6: whatever was printed, the next command works and is visible.
+#[test]
+fn any_bytes_are_survived() {
+    shell(async |shell| {
+        for seed in 0..20 {
+            let noise = format!(
+                "python3 -c 'import random,sys; r=random.Random({seed}); \
+                 sys.stdout.buffer.write(r.randbytes(4096))'"
+            );
+            let outcome = shell.send(&noise).await;
+            assert_eq!(outcome.wait_reason, WaitReason::StdinRead, "seed {seed}: {outcome:?}");
+            // What the noise asked of the terminal may have been typed as an answer: that line goes.
+            shell.send("").await;
+            let next = shell.send("echo visible").await;
+            assert!(next.viewport.contains("\nvisible\n"), "seed {seed}: {next:?}");
+        }
+    });
+}
+
+/// C7
+#[test]
+fn only_what_is_text_is_shown() {
+    shell(async |shell| {
+        let shown = [
+            r"a\016\017\033(0\033(Bz",
+            r"a\033Pq#0;2;0;0;0~-\033\\z",
+            r"a\033_hidden\033\\z",
+            r"a\033]0;title\007z",
+            r"a\033]0;title\033\\z",
+            r"a\302\220hidden\302\234z",
+            r"\033[31ma\033[0m\033[?25lz\033[?25h",
+            r"xx\b\baz",
+        ];
+        for bytes in shown {
+            assert_eq!(shell.run(&format!("printf '{bytes}\\n'"), 0).await, "az\n", "{bytes}");
+        }
+        assert_eq!(shell.run(r"printf 'abc\b\b\bxyz\n'", 0).await, "xyz\n");
+    });
+}
+
+/// C8: what ran over the margin is one line, typed or printed.
+#[test]
+fn long_lines_are_whole() {
+    for cols in [80, 160] {
+        bench(&format!("{{ cols: {cols} }}"), async |bench| {
+            let shell = bench.open().await;
+            let word = "0123456789".repeat(29);
+            let command = format!("echo {word}");
+            assert_eq!(shell.run(&command, 0).await, format!("{word}\n"));
+            let line: String = ('a'..='z').cycle().take(500).collect();
+            std::fs::write(shell.path("file"), format!("{line}rest\n")).unwrap();
+            assert_eq!(shell.run("cut -c1-500 file", 0).await, format!("{line}\n"));
+        });
+    }
+}
+
+/// C12
+#[test]
+fn a_wait_that_timed_out_has_what_was_printed() {
+    bench("{ timeoutMs: 1500 }", async |bench| {
+        let shell = bench.open().await;
+        let outcome = shell.send("mkfifo gate; echo before; read x < gate; echo after").await;
+        assert_eq!(outcome.wait_reason, WaitReason::Timeout);
+        assert!(outcome.viewport.ends_with("\nbefore\n"), "{outcome:?}");
+        std::fs::write(shell.path("gate"), "\n").unwrap();
+        let rest = shell.start("", false).unwrap().done().await.unwrap();
+        assert_prompt(&rest, Some(0));
+        assert!(rest.viewport.ends_with("after\ndsh> "), "{rest:?}");
+    });
+}
+
+/// Sequences and lines without end: nothing grows, nothing stalls, the next command works.
+#[test]
+fn what_never_ends_is_survived() {
+    bench("{ idleSilenceMs: 300, timeoutMs: 120000 }", async |bench| {
+        let shell = bench.open().await;
+        shell.send("head -c 1M /dev/zero").await;
+        let before = resident();
+        let endless = [
+            (r"", r"\0"),
+            (r"\33]0;", r"x"),
+            (r"\33P", r"x"),
+            (r"\33[", r"1;"),
+            (r"", r"\377"),
+            (r"a", r"\314\201"),
+        ];
+        for (begin, filler) in endless {
+            let command = format!(
+                "python3 -c \"import sys; w = sys.stdout.buffer.write; w(b'{begin}'); \
+                 [w(b'{filler}' * 65536) for _ in range(64)]; w(b'\\30\\n')\""
+            );
+            let outcome = shell.send(&command).await;
+            assert_eq!(outcome.wait_reason, WaitReason::StdinRead, "{command}: {outcome:?}");
+            let grown = resident().saturating_sub(before);
+            assert!(grown < 32 << 20, "{command}: grown by {grown} bytes");
+            shell.run("echo next", 0).await;
         }
     });
 }

@@ -5,6 +5,7 @@
 //! provided the caller goes on with the rest of the block it announced.
 
 use super::Grid;
+use crate::screen::row;
 
 /// What [`Grid::pass_lines`] took.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,8 +28,8 @@ impl Grid {
             && self.lines[self.row].is_empty()
     }
 
-    /// Takes lines from the beginning of `block`, which is printable ASCII, CR and LF, and of which
-    /// the caller writes the rest. It leaves enough lines to fill the window, and takes nothing
+    /// Takes lines from the beginning of `block`, which is text, CR and LF without C1 controls, and
+    /// of which the caller writes the rest. It leaves enough lines to fill the window, and takes nothing
     /// unless that saves work.
     pub(in crate::screen) fn pass_lines(&mut self, block: &[u8]) -> Passed {
         let mut passed = Passed::default();
@@ -52,15 +53,30 @@ impl Grid {
             && rest[end..].starts_with(b"\r\n")
         {
             let line = &rest[..end];
+            let Some((characters, last)) = plain(line) else { break };
             self.history.append_line(line);
-            if let Some(&last) = line.last() {
-                self.last = char::from(last);
-            }
-            passed.characters += line.len() as u64;
+            self.last = last.unwrap_or(self.last);
+            passed.characters += characters;
             passed.lines += 1;
             rest = &rest[end + 2..];
         }
         passed.bytes = last + 1 - rest.len();
         passed
     }
+}
+
+/// How many characters a line has, and the last one; none unless each has cells of its own.
+fn plain(line: &[u8]) -> Option<(u64, Option<char>)> {
+    if line.is_ascii() {
+        return Some((line.len() as u64, line.last().map(|byte| char::from(*byte))));
+    }
+    let (mut characters, mut last) = (0, None);
+    for c in std::str::from_utf8(line).ok()?.chars() {
+        if row::width(c) == 0 {
+            return None;
+        }
+        characters += 1;
+        last = Some(c);
+    }
+    Some((characters, last))
 }

@@ -328,7 +328,10 @@ proptest! {
     #[test]
     fn long_blocks_of_lines_are_as_good_as_single_ones(
         config in size(),
-        lines in prop::collection::vec("[ -~]{0,30}", 20..200),
+        lines in prop::collection::vec(
+            prop_oneof![4 => "[ -~]{0,30}", 2 => "[ -~é日\u{a0}]{0,30}", 1 => "[a-cé日\u{301}\u{200d}\u{85}\u{9b}]{0,9}"],
+            20..200,
+        ),
         rare in prop::collection::vec((any::<prop::sample::Index>(), stream()), 0..4),
     ) {
         let mut pieces: Vec<Vec<u8>> = lines.iter().map(|line| format!("{line}\r\n").into_bytes()).collect();
