@@ -373,19 +373,20 @@ fn text_run(bytes: &[u8]) -> (usize, bool) {
 
 /// Length of the run of text, CR and LF, without C1 controls.
 fn lines_run(bytes: &[u8]) -> usize {
-    let plain = |byte: u8| !is_control(byte) || byte == b'\r' || byte == b'\n';
+    // Without branches, so that a block is compared at once.
+    let other = |byte: u8| ((byte < 0x20) & (byte != b'\r') & (byte != b'\n')) | (byte == 0x7f);
     let mut len = 0;
     for block in bytes.chunks_exact(16) {
-        let mut other = 0;
+        let mut found = 0;
         for &byte in block {
-            other |= u8::from(!plain(byte));
+            found |= u8::from(other(byte));
         }
-        if other != 0 {
+        if found != 0 {
             break;
         }
         len += 16;
     }
-    len += bytes[len..].iter().take_while(|byte| plain(**byte)).count();
+    len += bytes[len..].iter().take_while(|byte| !other(**byte)).count();
     // A C1 control is two bytes in UTF-8; of one at the end the second is not known.
     let c1 = |at: &usize| bytes[..len].get(at + 1).is_none_or(|next| (0x80..0xa0).contains(next));
     memchr::memchr_iter(0xc2, &bytes[..len]).find(c1).unwrap_or(len)

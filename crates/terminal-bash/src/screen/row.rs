@@ -40,8 +40,13 @@ pub(super) fn width(c: char) -> usize {
         | '\u{30a0}'..'\u{3100}'
         | '\u{4e00}'..'\u{a000}'
         | '\u{ac00}'..'\u{d7a4}' => 2,
-        _ => c.width().unwrap_or(0).min(2),
+        _ => looked_up(c),
     }
+}
+
+#[cold]
+fn looked_up(c: char) -> usize {
+    c.width().unwrap_or(0).min(2)
 }
 
 impl Row {
