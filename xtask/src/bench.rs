@@ -21,7 +21,7 @@ use crate::{bare::Bare, output};
 // Only what is mentioned is linked.
 use terminal_bash as _;
 
-const COMPOSITION: &str = "
+pub(crate) const COMPOSITION: &str = "
 - name: terminal
 - name: terminal-bash
   config: { timeoutMs: 120000 }
@@ -161,7 +161,7 @@ async fn quick(host: &TestHost, agent: &Arc<Agent>, runs: usize) -> anyhow::Resu
 }
 
 /// Runs what blocks where it may.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
 ) -> anyhow::Result<T> {
     tokio::task::spawn_blocking(work).await?

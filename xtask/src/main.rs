@@ -5,6 +5,7 @@ mod bench;
 mod matrix;
 mod output;
 mod stress;
+mod waiting;
 
 use clap::{Parser, Subcommand};
 
@@ -39,6 +40,18 @@ enum Task {
     MatrixPlayer,
     /// Plays programs that do anything at random and then wait, in every way there is.
     Stress(stress::Options),
+    /// Measures how soon a waiting program is found, and what waiting costs.
+    Waiting {
+        /// How often each quick way to wait is measured.
+        #[arg(long, default_value_t = 300)]
+        runs: usize,
+        /// How many sessions wait at once.
+        #[arg(long, default_value_t = 100)]
+        sessions: usize,
+        /// For how long they do.
+        #[arg(long, default_value_t = 30)]
+        seconds: u64,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -47,5 +60,6 @@ fn main() -> anyhow::Result<()> {
         Task::Matrix(options) => matrix::run(&options),
         Task::MatrixPlayer => matrix::play(),
         Task::Stress(options) => stress::run(&options),
+        Task::Waiting { runs, sessions, seconds } => waiting::run(runs, sessions, seconds),
     }
 }

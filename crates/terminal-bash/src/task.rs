@@ -4,6 +4,7 @@
 //! request sees is what all events before it left.
 
 mod context;
+mod handover;
 mod interrupt;
 mod mend;
 mod read;
@@ -14,7 +15,7 @@ mod typing;
 use std::{
     collections::VecDeque,
     ops::ControlFlow,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -23,7 +24,13 @@ use subprocess::{Depth, Event, Evidence, ExitStatus, SignalError, TerminalProces
 use terminal::{SessionId, SessionStatus, Signal, SignalReceipt, TerminalError};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use self::{interrupt::Interrupt, mend::Left, send::Live, typing::Waiting};
+use self::{
+    handover::{Handover, Outcome},
+    interrupt::Interrupt,
+    mend::Left,
+    send::Live,
+    typing::Waiting,
+};
 use crate::{
     config::Config,
     dialect::Nonce,
@@ -45,7 +52,8 @@ pub(crate) struct Task {
     judge: Judge,
     config: Arc<Config>,
     status: watch::Sender<SessionStatus>,
-    born: Instant,
+    /// From when moments are counted.
+    epoch: Instant,
     /// When the last exchange settled.
     settled_at: Moment,
     /// Where the text ends that was delivered last.
@@ -58,6 +66,10 @@ pub(crate) struct Task {
     editor_switches: u64,
     /// The last foreground group that was not the shell's own.
     in_front: Option<i32>,
+    /// The foreground was told to stop.
+    handover: Option<Handover>,
+    /// The shell was last seen in its line editor without having marked a prompt.
+    unmarked_prompt: bool,
     /// Lines of earlier sends that nobody has waited for yet.
     left: VecDeque<String>,
     /// Bytes of an unfinished line that the terminal, in line mode, keeps from its reader.
@@ -99,13 +111,15 @@ impl Task {
             nonce,
             config,
             status,
-            born: Instant::now(),
+            epoch: epoch(),
             settled_at: Moment::ZERO,
             live: None,
             exit: None,
             output_ended: false,
             editor_switches: 0,
             in_front: None,
+            handover: None,
+            unmarked_prompt: false,
             left: VecDeque::new(),
             open_line: 0,
             longest_unread: 0,
@@ -217,11 +231,13 @@ impl Task {
                 self.type_line();
                 return None;
             }
-            Some(live) if live.waits_for_enter_alone() => live.enter_due().map(|it| self.born + it),
+            Some(live) if live.waits_for_enter_alone() => {
+                live.enter_due().map(|it| self.epoch + it)
+            }
             Some(live) => match live.exchange.step(self.now()) {
                 Step::Wait(until) => {
                     let enter = live.enter_due().unwrap_or(until);
-                    Some(self.born + until.min(enter))
+                    Some(self.epoch + until.min(enter))
                 }
                 Step::Settled(settled) => return Some(settled),
                 Step::Look(depth) => {
@@ -265,6 +281,20 @@ impl Task {
             self.in_front = evidence.foreground;
         }
         let now = self.now();
+        if let Some(handover) = self.handover {
+            match handover.outcome(&evidence, now) {
+                Outcome::Pending => {
+                    self.live.as_mut()?.exchange.hold(now);
+                    return None;
+                }
+                Outcome::Taken => self.handover = None,
+                Outcome::Refused => {
+                    self.handover = None;
+                    self.type_line();
+                    return None;
+                }
+            }
+        }
         let context = self.context(&evidence);
         let live = self.live.as_mut()?;
         match live.exchange.look(now, &evidence, &context, &mut self.judge) {
@@ -353,8 +383,13 @@ impl Task {
             },
         )?;
         let now = self.now();
-        if let Some(live) = &mut self.live {
-            live.exchange.stirred(now);
+        match &mut self.live {
+            Some(live) => live.exchange.stirred(now),
+            None if signal == Signal::Stop && target_pgid != self.process.pid() => {
+                let grace = Duration::from_millis(self.config.handoff_grace_ms);
+                self.handover = Some(Handover::new(target_pgid, now + grace));
+            }
+            None => {}
         }
         Ok(SignalReceipt { target_pgid })
     }
@@ -457,7 +492,7 @@ impl Task {
     }
 
     fn now(&self) -> Moment {
-        self.born.elapsed()
+        self.epoch.elapsed()
     }
 
     fn max_read(&self) -> usize {
@@ -472,6 +507,12 @@ fn new_screen(config: &Config) -> Screen {
         max_lines: usize::try_from(config.scrollback_lines).unwrap_or(usize::MAX),
         max_bytes: usize::try_from(config.scrollback_max_bytes).unwrap_or(usize::MAX),
     })
+}
+
+/// All sessions count from the same moment, so that looks of several can be due together.
+fn epoch() -> Instant {
+    static EPOCH: OnceLock<Instant> = OnceLock::new();
+    *EPOCH.get_or_init(Instant::now)
 }
 
 async fn cancelled(cancel: Option<Cancel>) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proptest::prelude::*;
 use subprocess::{
     Depth, Descriptor, Evidence, InnerTerminal, Modes, Multiplexer, ProcessFacts, Scan,
     ThreadFacts, Wait,
@@ -712,6 +713,117 @@ fn a_blocked_reader_that_cannot_be_looked_at() {
     let blind =
         Evidence { scan: Scan::Blind, blocked_reader: Some(true), ..evidence(COOKED, Vec::new()) };
     assert!(matches!(judge(&blind, acted()).verdict, Verdict::Settling { .. }));
+}
+
+// ---- properties ---------------------------------------------------------------------------
+
+fn any_wait() -> impl Strategy<Value = Wait> {
+    let descriptor = prop_oneof![
+        Just(Descriptor::OwnPipe),
+        Just(Descriptor::Socket),
+        Just(Descriptor::EventFd),
+        Just(Descriptor::PtyMaster),
+        Just(Descriptor::Pipe),
+        Just(Descriptor::Hidden),
+    ];
+    let others = prop::collection::vec(descriptor, 0..3);
+    let timeout = prop_oneof![Just(None), (0..9_000u64).prop_map(Some)];
+    prop_oneof![
+        Just(READ),
+        (others.clone(), timeout.clone()).prop_map(|(others, timeout)| select(&others, timeout)),
+        (others, timeout).prop_map(|(on, timeout_ms)| Wait::OtherInput { on, timeout_ms }),
+        Just(Wait::Running),
+        Just(Wait::Sleeping),
+        Just(Wait::Child),
+        Just(Wait::Stopped),
+        Just(Wait::Opaque),
+        Just(Wait::Other("futex")),
+    ]
+}
+
+prop_compose! {
+    fn any_group()(waits in prop::collection::vec(prop::collection::vec(any_wait(), 1..4), 0..4),
+                   ssh in any::<bool>()) -> Vec<ProcessFacts> {
+        let name = if ssh { "ssh" } else { "app" };
+        (0..).map(|it| 200 + it * 10).zip(&waits).map(|(pid, waits)| process(pid, name, waits)).collect()
+    }
+}
+
+prop_compose! {
+    fn any_look()(group in any_group(), modes in prop_oneof![Just(COOKED), Just(SILENT), Just(RAW)],
+                  reader in any::<Option<bool>>(), unread in any::<Option<bool>>(),
+                  unwritten in 0..2usize, outside in any_group(), blind in any::<bool>())
+        -> Evidence {
+        let scan = if blind { Scan::Blind } else { Scan::Full };
+        let group = if blind { Vec::new() } else { group };
+        Evidence { unwritten, unread_input: unread, blocked_reader: reader, scan, outside,
+                   ..evidence(modes, group) }
+    }
+}
+
+prop_compose! {
+    fn any_context()(alternate in any::<bool>(), bracketed_paste in any::<bool>(),
+                     opened in any::<bool>(), text in any::<bool>(), acted_upon in any::<bool>(),
+                     marked in any::<bool>(), unfinished in any::<bool>()) -> Context {
+        let screen = ScreenFacts { alternate, bracketed_paste, acted_upon,
+            editor_opened: bracketed_paste && opened, text_before_cursor: text, printed: 1,
+            ..ScreenFacts::default() };
+        Context { screen, prompt: marked.then_some(Prompt::Primary), unfinished }
+    }
+}
+
+proptest! {
+    /// Whatever is seen: a proof needs the fences, a wait for the terminal and nothing but it, and
+    /// is never one behind a relay; nothing is ready that nobody waits for.
+    #[test]
+    fn a_proof_needs_all_of_its_grounds(look in any_look(), context in any_context()) {
+        let judged = judge(&look, context);
+        let (strength, claims) = match &judged.verdict {
+            Verdict::Ready { evidence, .. } | Verdict::Settling { evidence, .. } => (Some(*evidence), true),
+            _ => (None, false),
+        };
+        if look.unwritten > 0 || look.unread_input != Some(false) {
+            prop_assert!(!claims, "{:?}", judged.verdict);
+        }
+        let all: Vec<&Wait> = look.processes.iter().chain(&look.outside)
+            .flat_map(|it| &it.threads).map(|it| &it.wait).collect();
+        let waits = all.iter().any(|it| matches!(it, Wait::TerminalRead { .. } | Wait::Multiplexed { .. }));
+        if !waits && claims {
+            let hidden = look.scan == Scan::Blind || all.contains(&&Wait::Opaque);
+            prop_assert!(hidden && strength != Some(Strength::Exact), "{:?}", judged.verdict);
+        }
+        let relays = all.iter().any(|it| match it {
+            Wait::Multiplexed { others: on, .. } | Wait::OtherInput { on, .. } =>
+                on.contains(&Descriptor::PtyMaster),
+            _ => false,
+        });
+        if relays && look.outside.is_empty() {
+            // Nobody can be seen behind it.
+            prop_assert!(!waits || !claims, "{:?}", judged.verdict);
+        }
+        if context.unfinished && look.modes.is_some_and(|it| it.canonical) {
+            prop_assert!(!claims);
+        }
+        if claims {
+            prop_assert!(!judged.visibly_busy || !waits);
+        }
+    }
+
+    /// Whatever happens, an exchange ends, within its bound and one gap.
+    #[test]
+    fn an_exchange_always_ends(looks in prop::collection::vec(any_look(), 1..20),
+                               context in any_context(), unfinished in any::<bool>()) {
+        let mut run = Run::new(LIMITS, InputFacts { unfinished });
+        let mut turn = 0;
+        let settled = run.until(millis(31_000), context, |_| {
+            turn += 1;
+            looks[turn % looks.len()].clone()
+        });
+        let (reason, strength, _) = settled.expect("it ends");
+        if reason == WaitReason::InferredIdle {
+            prop_assert!(matches!(strength, Strength::Silence | Strength::PromptText));
+        }
+    }
 }
 
 // ---- the exchange over time ---------------------------------------------------------------

@@ -370,6 +370,42 @@ mod tests {
         }
     }
 
+    /// The numbers differ between architectures, the names do not.
+    #[test]
+    fn calls_have_the_same_names_on_every_architecture() {
+        use syscalls::{aarch64, x86_64};
+        for (on_x86_64, on_aarch64, name) in [
+            (0, Some(63), "read"),
+            (19, Some(65), "readv"),
+            (7, None, "poll"),
+            (271, Some(73), "ppoll"),
+            (23, None, "select"),
+            (270, Some(72), "pselect6"),
+            (232, None, "epoll_wait"),
+            (281, Some(22), "epoll_pwait"),
+            (441, Some(441), "epoll_pwait2"),
+            (35, Some(101), "nanosleep"),
+            (230, Some(115), "clock_nanosleep"),
+            (61, Some(260), "wait4"),
+            (247, Some(95), "waitid"),
+            (219, Some(128), "restart_syscall"),
+            (426, Some(426), "io_uring_enter"),
+            (257, Some(56), "openat"),
+            (73, Some(32), "flock"),
+            (72, Some(25), "fcntl"),
+            (275, Some(76), "splice"),
+            (40, Some(71), "sendfile"),
+            (45, Some(207), "recvfrom"),
+            (43, Some(202), "accept"),
+            (1, Some(64), "write"),
+        ] {
+            assert_eq!(x86_64::Sysno::new(on_x86_64).map(|it| it.name()), Some(name));
+            if let Some(number) = on_aarch64 {
+                assert_eq!(aarch64::Sysno::new(number).map(|it| it.name()), Some(name));
+            }
+        }
+    }
+
     #[test]
     fn arguments_are_as_wide_as_the_calls_say() {
         assert_eq!(int(0xffff_ffff_0000_0007), 7);

@@ -5,6 +5,8 @@
 //!   thread, through files kept open.
 //! - The *gate* answers with the last full scan as long as no thread of it has run since. It is trusted
 //!   after a second scan found the same, and never built on a scan that saw a thread running.
+//! - While the gate stands and nobody waits for the terminal, most looks ask for no more than that: who
+//!   else could read or change it is asked at every few looks.
 
 mod gate;
 mod inner;
@@ -28,6 +30,8 @@ use super::{
 };
 use crate::evidence::{Depth, Evidence, ProcessFacts, Scan, ThreadFacts};
 
+/// So many looks in a row may rest on the gate alone.
+const MOST_RESTS: u32 = 3;
 /// Threads whose files are kept open.
 const MAX_WATCHED: usize = 4;
 
@@ -42,6 +46,8 @@ pub(crate) struct Prober {
     watched: Vec<Watched>,
     gate: Option<Gate>,
     outside: Outside,
+    /// The last look, if nobody waited for the terminal then, and how often it was given again.
+    rest: Option<(Evidence, u32)>,
 }
 
 /// A thread whose files are kept open.
@@ -62,7 +68,13 @@ impl Prober {
             watched: Vec::new(),
             gate: None,
             outside: Outside::default(),
+            rest: None,
         }
+    }
+
+    /// Input was written: what the last look found is over.
+    pub(crate) fn stirred(&mut self) {
+        self.rest = None;
     }
 
     /// Takes a look. Without `proc` only the terminal itself is looked at.
@@ -73,6 +85,11 @@ impl Prober {
         unwritten: usize,
         depth: Depth,
     ) -> Evidence {
+        if depth == Depth::Full
+            && let Some(evidence) = self.rest(pty, unwritten)
+        {
+            return evidence;
+        }
         let unread_input = pty.unread_input();
         let foreground = pty.foreground();
         // Held back from fast looks: taken many times in a row it would get in a reader's way.
@@ -92,7 +109,7 @@ impl Prober {
             (None, _) => (Scan::Blind, Found::default()),
         };
         let Found { processes, outside, awaited, inner } = found;
-        Evidence {
+        let evidence = Evidence {
             unwritten,
             unread_input,
             foreground,
@@ -104,7 +121,30 @@ impl Prober {
             awaited,
             inner,
             unread_output: pty.unread_output(),
+        };
+        let rests = scan == Scan::Unchanged
+            && taken
+            && blocked_reader != Some(true)
+            && self.waiter.is_none()
+            && !self.outside.is_due();
+        self.rest = rests.then(|| (evidence.clone(), 0));
+        evidence
+    }
+
+    /// The last look again, as long as nothing of it has run.
+    fn rest(&mut self, pty: &Pty, unwritten: usize) -> Option<Evidence> {
+        let (evidence, given) = self.rest.as_mut()?;
+        let stands = *given < MOST_RESTS
+            && unwritten == 0
+            && pty.foreground() == evidence.foreground
+            && self.gate.as_ref().is_some_and(Gate::rests);
+        if !stands {
+            self.rest = None;
+            return None;
         }
+        *given += 1;
+        evidence.unread_output = pty.unread_output();
+        Some(evidence.clone())
     }
 
     fn full(&mut self, proc: &Proc, terminal: Seen) -> (Scan, Found) {

@@ -429,6 +429,7 @@ impl TerminalProcess for LocalProcess {
     }
 
     fn write(&mut self, bytes: &[u8]) {
+        self.prober.stirred();
         self.input.extend(bytes);
         self.write_queued();
     }

@@ -195,6 +195,11 @@ impl Exchange {
         self.next_look = now + ANSWER_GAP;
     }
 
+    /// Nothing was typed yet, and the look meant nothing.
+    pub fn hold(&mut self, now: Moment) {
+        self.next_look = self.after_gap(now);
+    }
+
     /// Something else happened that makes a look worth while: input was read or taken, a signal
     /// was sent.
     pub fn stirred(&mut self, now: Moment) {
@@ -276,7 +281,7 @@ impl Exchange {
             Verdict::Unread | Verdict::Unfinished | Verdict::Not { .. } => {
                 self.settling = None;
                 self.full = false;
-                self.next_look = now + self.gap(now);
+                self.next_look = self.after_gap(now);
             }
         }
         if let Some(strength) = self.idle(now, judge) {
@@ -294,15 +299,22 @@ impl Exchange {
         self.step(now)
     }
 
-    /// The gap to the next look, which grows with the quiet time.
-    fn gap(&self, now: Moment) -> Duration {
+    /// The next look after a gap, which grows with the quiet time.
+    fn after_gap(&self, now: Moment) -> Moment {
         let quiet = now.saturating_sub(self.last_event);
         let longest = if quiet < SOON {
             GAP_SOON.min(self.limits.longest_gap)
         } else {
             self.limits.longest_gap
         };
-        (quiet / GAP_SHARE).clamp(FIRST_GAP.min(longest), longest)
+        let gap = (quiet / GAP_SHARE).clamp(FIRST_GAP.min(longest), longest);
+        if gap < GAP_SOON {
+            return now + gap;
+        }
+        // Looks of several sessions are due together: waking up costs more than they do.
+        let grid = u64::try_from(GAP_SOON.as_nanos()).unwrap_or(u64::MAX);
+        let next = u64::try_from((now + gap).as_nanos()).unwrap_or(u64::MAX);
+        Moment::from_nanos(next / grid * grid)
     }
 
     /// The top-level process ended.

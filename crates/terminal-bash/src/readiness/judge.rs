@@ -421,7 +421,9 @@ impl Judge {
                 || (prompt.is_some() && !is_back && !screen.text_before_cursor));
         let waits_for_child =
             !main && process.threads.iter().filter(beside).any(|it| it.wait == Wait::Child);
-        if left || (children_work && !is_back) || waits_for_child || !screen.acted_upon {
+        let editing = edits && screen.bracketed_paste;
+        if left || (children_work && !is_back && !editing) || waits_for_child || !screen.acted_upon
+        {
             return not(false);
         }
         // A key that one thread has taken and another has yet to act upon shows nowhere on a screen

@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use crate::dialect::Mark;
 
-/// Moments are counted from the session's start.
+/// Moments are counted from one start that all sessions share.
 pub type Moment = Duration;
 
 /// Follows the shell's marks.
@@ -22,6 +22,8 @@ pub struct ShellMarks {
     finished: Option<Finished>,
     /// Commands start, and no prompt is marked between them.
     prompts_lost: bool,
+    /// A prompt is marked that answers a line, and no start was.
+    took_unmarked: bool,
 }
 
 /// The statuses bash gives to a job that was stopped: 128 and SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU.
@@ -54,6 +56,7 @@ impl ShellMarks {
     /// An exchange begins: what ended before it is not its own.
     pub fn begin(&mut self) {
         self.finished = None;
+        self.took_unmarked = false;
     }
 
     /// The shell wrote `mark`.
@@ -73,6 +76,8 @@ impl ShellMarks {
                 } else if taken && status == Some(SYNTAX_ERROR) {
                     let unsure = self.status == status;
                     self.finished = Some(Finished { status, duration: Moment::ZERO, unsure });
+                } else {
+                    self.took_unmarked |= taken;
                 }
                 self.phase = Phase::Prompted(Prompt::Primary);
                 self.prompts_lost = false;
@@ -91,6 +96,18 @@ impl ShellMarks {
     pub fn stopped(&mut self) {
         self.prompted = None;
         self.started = None;
+    }
+
+    /// A line was taken in this exchange, and nothing was marked as started: a comment, or a command of
+    /// a shell that no longer marks starts.
+    pub fn took_unmarked(&self) -> bool {
+        self.took_unmarked
+    }
+
+    /// The end of a command that only others tell of; nothing is known of it.
+    pub fn lost(&mut self) -> Finished {
+        self.stopped();
+        Finished { status: None, duration: Moment::ZERO, unsure: false }
     }
 
     /// A command runs, as far as the marks tell.

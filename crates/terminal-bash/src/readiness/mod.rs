@@ -4,8 +4,8 @@
 //! - [`judge`]: one look at the terminal and its foreground → what it means, a pure function;
 //! - [`exchange`]: one send over time → when to look again, and when and why it is settled.
 //!
-//! Nothing here calls the system or reads a clock: moments are counted from the session's start
-//! and come in with each event. Text and silence prove nothing; only the kernel's account of who
+//! Nothing here calls the system or reads a clock: moments come in with each
+//! event. Text and silence prove nothing; only the kernel's account of who
 //! waits for what, taken between two fences (all input taken, all output read), and the shell's
 //! private marks do.
 

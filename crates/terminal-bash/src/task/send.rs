@@ -14,7 +14,7 @@ use terminal::{
 use super::{Task, interrupt::Interrupt, typing::ApartEnter};
 use crate::{
     input,
-    readiness::{Exchange, InputFacts, Limits, Moment, Settlement, Verdict, marks::Finished},
+    readiness::{Exchange, InputFacts, Limits, Moment, Settlement, Verdict},
     screen::Position,
     settler::{Follower, Settler},
     typing::Stroke,
@@ -136,7 +136,10 @@ impl Task {
             live.lines = lines;
             live.in_shell = in_shell && !canonical;
         }
-        self.type_line();
+        // What is stopping gets nothing: it is typed when the shell waits for it.
+        if self.handover.is_none() {
+            self.type_line();
+        }
     }
 
     pub(super) fn before(&self) -> Before {
@@ -147,7 +150,7 @@ impl Task {
             editor_switches: self.editor_switches,
             alternate: self.screen.alternate(),
             canonical: self.process.modes().map(|it| it.canonical),
-            shell_edits: self.marks.prompt().is_none() && self.screen.bracketed_paste(),
+            shell_edits: self.unmarked_prompt,
             must_act: false,
         }
     }
@@ -282,19 +285,25 @@ impl Task {
         let shell_waits = settled.reason == WaitReason::StdinRead
             && foreground
                 .is_some_and(|it| it.pid == self.process.pid() && it.command == self.shell_name());
+        let edits = settled.judgement.as_ref().is_some_and(|it| it.edits_line);
+        let unmarked = matches!(settled.kind, StateKind::LineEditor | StateKind::Raw);
+        self.unmarked_prompt = shell_waits && edits && unmarked;
         let finished = if settled.reason == WaitReason::SessionExit && self.marks.is_running() {
             // Of the command with which the shell ended, the shell's own end tells.
             None
-        } else if shell_waits && settled.kind == StateKind::LineEditor {
-            let typed = live.text.chars().any(|it| !it.is_control() && !it.is_whitespace());
-            let command = live.before.shell_edits && typed && !live.text.contains('\u{3}');
+        } else if self.unmarked_prompt {
+            // Its editor announces itself where it writes its prompts: not to this terminal.
+            let elsewhere = settled.kind == StateKind::Raw && self.editor_switches > 0;
             self.marks.untold(self.now()).or_else(|| {
-                command.then_some(Finished { status: None, duration: Moment::ZERO, unsure: false })
+                let command = (live.before.shell_edits || elsewhere) && may_run(&live.text);
+                command.then(|| self.marks.lost())
             })
         } else {
             let at_prompt = settled.kind == StateKind::Prompt;
             let finished = self.marks.finished(at_prompt);
-            finished.filter(|it| !(it.unsure && is_blank_or_comment(&live.text)))
+            let finished = finished.filter(|it| !it.unsure || may_run(&live.text));
+            let unmarked = at_prompt && self.marks.took_unmarked() && may_run(&live.text);
+            finished.or_else(|| unmarked.then(|| self.marks.lost()))
         }?;
         Some(LastCommand {
             exit_code: finished.status,
@@ -322,7 +331,9 @@ impl Task {
     }
 }
 
-fn is_blank_or_comment(text: &str) -> bool {
-    let text = text.trim();
-    text.is_empty() || text.starts_with('#')
+/// Whether a text may make the shell run something: it is no comment and nothing but blanks, and no
+/// interrupt took it back.
+fn may_run(text: &str) -> bool {
+    let seen = text.trim_matches(|it: char| it.is_control() || it.is_whitespace());
+    !seen.is_empty() && !seen.starts_with('#') && !text.contains('\u{3}')
 }

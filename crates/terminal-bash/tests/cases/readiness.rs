@@ -339,6 +339,63 @@ fn a_job_that_was_stopped_has_not_ended() {
     });
 }
 
+/// What follows a stop goes to the shell, however soon.
+#[test]
+fn what_is_typed_after_a_stop_is_not_for_who_stops() {
+    shell(async |shell| {
+        for n in 0..10 {
+            assert_waits(&shell.send("cat > eaten").await, StateKind::Line);
+            shell.signal(terminal::Signal::Stop).await.unwrap();
+            assert_prompt(&shell.send(&format!("(exit {n})")).await, Some(n));
+            shell.send("kill -9 %1; wait").await;
+            assert_eq!(std::fs::read_to_string(shell.path("eaten")).unwrap(), "");
+        }
+        // Who does not stop gets what is typed.
+        let deaf = "python3 -c 'import signal; signal.signal(20, signal.SIG_IGN); print(input())'";
+        assert_waits(&shell.send(deaf).await, StateKind::Line);
+        shell.signal(terminal::Signal::Stop).await.unwrap();
+        let answered = shell.send("hello").await;
+        assert_prompt(&answered, Some(0));
+        assert!(answered.viewport.contains("\nhello\n"), "{answered:#?}");
+    });
+}
+
+/// Hooks that a user has taken apart: what ran is not known, and that something ran is.
+#[test]
+fn a_shell_that_marks_no_more_than_its_prompts_gives_no_status() {
+    let unknown = |outcome: &terminal::SendOutcome| {
+        assert_eq!(outcome.wait_reason, WaitReason::StdinRead, "{outcome:#?}");
+        assert_eq!(
+            outcome.last_command.as_ref().map(|it| it.exit_code),
+            Some(None),
+            "{outcome:#?}"
+        );
+    };
+    shell(async |shell| {
+        shell.send("PROMPT_COMMAND=; PS0=").await;
+        for command in ["false", "sleep .1", "true"] {
+            unknown(&shell.send(command).await);
+        }
+        for nothing in ["", "# a comment", "abc\u{15}"] {
+            assert_eq!(shell.send(nothing).await.last_command, None, "{nothing:?}");
+        }
+        assert_eq!(shell.type_only("abc\u{3}").await.last_command, None);
+    });
+    // Its messages go to a file, and its prompts with them.
+    shell(async |shell| {
+        unknown(&shell.send("exec 2> messages").await);
+        unknown(&shell.send("false").await);
+        let outcome = shell.send("echo out").await;
+        unknown(&outcome);
+        assert!(outcome.viewport.contains("out\n"), "{outcome:#?}");
+        assert_eq!(shell.send("").await.last_command, None);
+        assert_waits(&shell.send("read x").await, StateKind::Line);
+        shell.send("y").await;
+        shell.send("exec 2> /dev/tty").await;
+        assert_prompt(&shell.send("(exit 5)").await, Some(5));
+    });
+}
+
 /// An interrupt at the prompt is no command, whatever ran before it.
 #[test]
 fn an_interrupt_at_the_prompt_has_no_status() {

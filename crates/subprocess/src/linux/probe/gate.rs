@@ -33,12 +33,15 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn stands(&self, terminal: Seen) -> bool {
+        self.terminal == terminal && self.rests()
+    }
+
+    /// Nobody of it has run.
+    pub(super) fn rests(&self) -> bool {
         let mut buffer = [0; 128];
-        self.terminal == terminal
-            && self
-                .counters
-                .iter()
-                .all(|it| reread(it.file.as_fd(), &mut buffer).is_ok_and(|text| text == it.text))
+        self.counters
+            .iter()
+            .all(|it| reread(it.file.as_fd(), &mut buffer).is_ok_and(|text| text == it.text))
     }
 }
 
