@@ -286,6 +286,17 @@ fn a_wait_like_one_that_proved_right_is_believed_at_once() {
         assert!(!known(&judge.judge(&look, &context)), "{what}");
     }
 
+    // On a full screen a short wait may be one for the rest of a key.
+    for (timeout, believed) in [(Some(70), false), (Some(3_000), true)] {
+        let look = evidence(RAW, vec![process(200, "tui", &[select(&[], timeout)])]);
+        let full = with(|it| it.alternate = true);
+        let mut judge = Judge::new(SHELL);
+        judge.judge(&look, &full);
+        judge.accepted();
+        judge.typed();
+        assert_eq!(known(&judge.judge(&look, &full)), believed, "{timeout:?}");
+    }
+
     // Output or work after the verdict belies it.
     let mut judge = relied_upon();
     judge.disturbed();

@@ -426,15 +426,16 @@ impl Judge {
         {
             return not(false);
         }
-        // A key that one thread has taken and another has yet to act upon shows nowhere on a screen
-        // that has no lines.
-        if is_known && (alone || !screen.alternate) {
+        // On a screen that has no lines nothing shows that a key was acted upon: another thread may have
+        // yet to do it, and a short wait may be one for the rest of the key's sequence.
+        let short = timeout_ms.is_some_and(|it| it <= SHORT_WAIT_MS);
+        if is_known && (!screen.alternate || (alone && !short)) {
             return ready(Strength::Known);
         }
         let window = match (timeout_ms, screen.text_before_cursor && !fresh) {
             (_, true) if !main => 100,
             (_, false) if !main => 250,
-            (Some(timeout), _) if timeout <= SHORT_WAIT_MS => (timeout + 20).max(120),
+            (Some(timeout), _) if short => (timeout + 20).max(120),
             (_, true) => 8,
             (_, false) if !seen || fresh => 250,
             (_, false) => 30,
