@@ -283,10 +283,11 @@ impl Task {
         let now = self.now();
         if let Some(handover) = self.handover {
             match handover.outcome(&evidence, now) {
-                Outcome::Pending => {
+                Outcome::Pending if self.live.as_ref()?.exchange.step(now) != Step::LastLook => {
                     self.live.as_mut()?.exchange.hold(now);
                     return None;
                 }
+                Outcome::Pending => {}
                 Outcome::Taken => self.handover = None,
                 Outcome::Refused => {
                     self.handover = None;
