@@ -12,7 +12,9 @@ use std::{
 };
 
 use dsh_core::{Cancel, async_trait, lock};
-use terminal::{OutputDelta, OutputSubscription, SendOperation, SessionId, TerminalError};
+use terminal::{
+    Foreground, OutputDelta, OutputSubscription, SendOperation, SessionId, Shown, TerminalError,
+};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::Instant,
@@ -20,7 +22,7 @@ use tokio::{
 
 use crate::{
     request::Request,
-    settler::{Follower, JOB, Leftovers, Settled, Settler},
+    settler::{Follower, JOB, Leftovers, Settled, Settler, Told},
 };
 
 /// Shortest time between two deltas for one follower: a person cannot read faster, and a model's
@@ -40,6 +42,7 @@ struct Feed {
     number: u64,
     settled: watch::Receiver<Option<Settled>>,
     output: watch::Receiver<u64>,
+    shown: watch::Receiver<Shown>,
     leftovers: Arc<Mutex<Leftovers>>,
     mailbox: mpsc::UnboundedSender<Request>,
 }
@@ -51,8 +54,9 @@ pub(crate) fn exchange(
     cancel: Cancel,
     mailbox: mpsc::UnboundedSender<Request>,
 ) -> (Operation, Settler) {
-    let (settler, (settled, output, leftovers)) = Settler::new(session, number, cancel.clone());
-    let feed = Feed { number, settled, output, leftovers, mailbox };
+    let (settler, told) = Settler::new(session, number, cancel.clone());
+    let Told { settled, output, shown, leftovers } = told;
+    let feed = Feed { number, settled, output, shown, leftovers, mailbox };
     let operation = Operation { feed, cancel, followers: AtomicU64::new(JOB + 1) };
     (operation, settler)
 }
@@ -108,6 +112,29 @@ impl SendOperation for Operation {
             last: None,
             finished: false,
         })
+    }
+
+    fn shown(&self) -> Shown {
+        *self.feed.shown.borrow()
+    }
+
+    async fn shown_known(&self) {
+        let (mut shown, mut settled) = (self.feed.shown.clone(), self.feed.settled.clone());
+        tokio::select! {
+            // An error is the other end gone, which settles before it goes.
+            _ = shown.wait_for(|it| *it != Shown::default()) => {}
+            _ = settled.wait_for(Option::is_some) => {}
+        }
+    }
+
+    async fn foreground(&self) -> Option<Foreground> {
+        if self.is_settled() {
+            return None;
+        }
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Foreground { exchange: self.feed.number, reply };
+        self.feed.mailbox.send(request).ok()?;
+        answer.await.ok().flatten()
     }
 
     fn cancel(&self, reason: &str) -> bool {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use terminal::{
-    OutputDelta, ReadPage, ReadRequest, SendRequest, Signal, SignalReceipt, TerminalError,
+    Foreground, OutputDelta, ReadPage, ReadRequest, SendRequest, Signal, SignalReceipt,
+    TerminalError,
 };
 use tokio::sync::oneshot;
 
@@ -16,6 +17,7 @@ use crate::{
 pub(crate) enum Request {
     Send { request: SendRequest, settler: Settler },
     Delta { exchange: u64, follower: Follower, reply: oneshot::Sender<Option<OutputDelta>> },
+    Foreground { exchange: u64, reply: oneshot::Sender<Option<Foreground>> },
     Read { request: ReadRequest, reply: oneshot::Sender<Read> },
     Text { reply: oneshot::Sender<Retained> },
     Signal { signal: Signal, reply: oneshot::Sender<Result<SignalReceipt, TerminalError>> },

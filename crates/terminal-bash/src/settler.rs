@@ -10,7 +10,7 @@ use std::{
 };
 
 use dsh_core::{Cancel, lock};
-use terminal::{OutputDelta, SendOutcome, SessionId, TerminalError};
+use terminal::{OutputDelta, SendOutcome, SessionId, Shown, TerminalError};
 use tokio::sync::watch;
 
 /// Who takes output of one exchange. The job's own is the first.
@@ -37,20 +37,32 @@ pub(crate) struct Settler {
     settled: watch::Sender<Option<Settled>>,
     /// Counts the occasions on which there was new output.
     output: watch::Sender<u64>,
+    shown: watch::Sender<Shown>,
     leftovers: Arc<Mutex<Leftovers>>,
 }
 
-/// What a settler tells: the outcome, that there is output, and what was put aside.
-type Told = (watch::Receiver<Option<Settled>>, watch::Receiver<u64>, Arc<Mutex<Leftovers>>);
+/// What a settler tells.
+pub(crate) struct Told {
+    /// The outcome.
+    pub(crate) settled: watch::Receiver<Option<Settled>>,
+    /// That there is output.
+    pub(crate) output: watch::Receiver<u64>,
+    /// How much of the text is known to be shown.
+    pub(crate) shown: watch::Receiver<Shown>,
+    /// What was put aside.
+    pub(crate) leftovers: Arc<Mutex<Leftovers>>,
+}
 
 impl Settler {
     /// One for exchange `number` of a session, and what it tells.
     pub(crate) fn new(session: SessionId, number: u64, cancel: Cancel) -> (Self, Told) {
         let (settled, outcome) = watch::channel(None);
         let (output, news) = watch::channel(0);
+        let (shown, seen) = watch::channel(Shown::default());
         let leftovers = Arc::<Mutex<Leftovers>>::default();
-        let told = (outcome, news, Arc::clone(&leftovers));
-        (Self { session, number, cancel, settled, output, leftovers }, told)
+        let told =
+            Told { settled: outcome, output: news, shown: seen, leftovers: Arc::clone(&leftovers) };
+        (Self { session, number, cancel, settled, output, shown, leftovers }, told)
     }
 
     /// There is new output.
@@ -58,6 +70,16 @@ impl Settler {
         if self.output.receiver_count() > 0 {
             self.output.send_modify(|count| *count += 1);
         }
+    }
+
+    /// How much of the text is known to be shown so far.
+    pub(crate) fn shown(&self) -> Shown {
+        *self.shown.borrow()
+    }
+
+    /// More is known of that.
+    pub(crate) fn announce_shown(&self, shown: Shown) {
+        self.shown.send_if_modified(|it| std::mem::replace(it, shown) != shown);
     }
 
     /// Refuses the exchange.

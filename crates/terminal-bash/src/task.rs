@@ -21,7 +21,7 @@ use std::{
 
 use dsh_core::Cancel;
 use subprocess::{Depth, Event, Evidence, ExitStatus, SignalError, TerminalProcess};
-use terminal::{SessionId, SessionStatus, Signal, SignalReceipt, TerminalError};
+use terminal::{Foreground, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::{
@@ -195,6 +195,9 @@ impl Task {
             Request::Delta { exchange, follower, reply } => {
                 reply.send(self.delta(exchange, follower)).ok();
             }
+            Request::Foreground { exchange, reply } => {
+                reply.send(self.foreground(exchange).await).ok();
+            }
             Request::Read { request, reply } => {
                 self.drain();
                 reply.send(self.read(request)).ok();
@@ -330,6 +333,7 @@ impl Task {
         let evidence = self.process.probe(Depth::Full).await;
         if let Some(live) = &mut self.live {
             live.interrupt = Some(Interrupt::new(&evidence));
+            live.exchange.interrupted();
         }
         self.interrupt(false);
     }
@@ -369,6 +373,19 @@ impl Task {
             Ok(_) | Err(SignalError::NoForegroundGroup | SignalError::Leader) => {}
             Err(error) => tracing::warn!("cancelling a send: {error}"),
         }
+    }
+
+    /// The leader of the foreground group, while this exchange lives.
+    async fn foreground(&mut self, exchange: u64) -> Option<Foreground> {
+        let settler = self.live.as_ref()?.settler.as_ref()?;
+        if settler.number != exchange {
+            return None;
+        }
+        let evidence = self.process.probe(Depth::Full).await;
+        let group = evidence.foreground?;
+        let leader = evidence.processes.iter().find(|it| it.pid == group);
+        let process = leader.or(evidence.processes.first())?;
+        Some(Foreground { pid: process.pid, command: process.command.clone() })
     }
 
     fn signal(&mut self, signal: Signal) -> Result<SignalReceipt, TerminalError> {
@@ -467,6 +484,7 @@ impl Task {
                 ScreenEvent::AlternateScreen { .. } | ScreenEvent::Query { .. } => {}
             }
         }
+        self.note_shown();
         let visible = self.shown() != shown;
         if let Some(live) = &mut self.live {
             if visible {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::TerminalError,
-    outcome::{ReadPage, SearchPage, SendOutcome, SessionStatus},
+    outcome::{Foreground, ReadPage, SearchPage, SendOutcome, SessionStatus},
 };
 
 /// Opaque id of a published session, `pty-N`. Minted by the registry.
@@ -244,6 +244,15 @@ pub trait TerminalSession: Send + Sync {
     async fn close(&self, request: CloseRequest) -> Result<(), TerminalError>;
 }
 
+/// How much of what a send types is known to be shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// Bytes of its text, from the beginning, that were shown.
+    pub bytes: usize,
+    /// Some of it was typed where the terminal does not show it: it may be a secret.
+    pub hidden: bool,
+}
+
 /// One exchange that was started. Settles exactly once.
 #[async_trait]
 pub trait SendOperation: Send + Sync {
@@ -259,6 +268,19 @@ pub trait SendOperation: Send + Sync {
 
     /// Follows the output without consuming it (for progress: any number of followers).
     fn subscribe(&self) -> Box<dyn OutputSubscription>;
+
+    /// How much of the text is known to be shown by now. Never blocks.
+    fn shown(&self) -> Shown {
+        Shown::default()
+    }
+
+    /// Resolves as soon as something is known of that, at the latest with the settlement.
+    async fn shown_known(&self) {}
+
+    /// Who has the terminal, while the exchange lives and where that can be told.
+    async fn foreground(&self) -> Option<Foreground> {
+        None
+    }
 
     /// Asks for the end: a real SIGINT to the foreground group. False once settled.
     fn cancel(&self, reason: &str) -> bool;

@@ -19,8 +19,8 @@ mod table;
 
 pub use backend::{
     CloseRequest, DISPOSAL_GRACE, Lines, OpenRequest, OutputDelta, OutputSubscription, ReadRequest,
-    SearchRequest, SendOperation, SendRequest, SessionId, Signal, SignalReceipt, TerminalBackend,
-    TerminalSession,
+    SearchRequest, SendOperation, SendRequest, SessionId, Shown, Signal, SignalReceipt,
+    TerminalBackend, TerminalSession,
 };
 pub use closing::{CloseFailure, DisposalFailed};
 pub use error::TerminalError;

@@ -7,9 +7,10 @@
 //! - what a send types is logged only after the terminal is known to have shown it.
 //!
 //! Reading order: [`text`] (pure) → `value`, `schema` (what crosses the wire) → `simple` (the
-//! skeleton of all tools but `send`) → one file per tool.
+//! skeleton of all tools but `send`) → one file per tool → `background`.
 
 mod arguments;
+mod background;
 mod close;
 mod list;
 mod open;
@@ -24,7 +25,8 @@ pub mod value;
 
 use std::sync::Arc;
 
-use dsh_core::{Ctx, Deps, Plugin, Provided, SafeInteger, async_trait, register_plugin};
+use dsh_core::{Ctx, Deps, Lookup, Plugin, Provided, SafeInteger, async_trait, register_plugin};
+use jobs::Jobs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use system_prompt::{Section, SystemPrompt};
@@ -70,15 +72,15 @@ impl Default for Config {
 impl Plugin for ToolTerminal {
     const NAME: &'static str = "tool-terminal";
     type Config = Config;
-    type Inject = (Terminals, Tools, SystemPrompt);
+    type Inject = (Terminals, Tools, SystemPrompt, Option<Jobs>);
     type Provide = ();
 
     async fn setup(
         ctx: &Ctx,
-        (terminals, tools, prompt): Deps<Self>,
+        (terminals, tools, prompt, jobs): Deps<Self>,
         config: Self::Config,
     ) -> anyhow::Result<Provided<Self>> {
-        for tool in six(&terminals, &config)? {
+        for tool in six(&terminals, jobs, &config)? {
             tools.register(ctx.scope(), tool)?;
         }
         let section =
@@ -88,16 +90,19 @@ impl Plugin for ToolTerminal {
     }
 }
 
-/// The tools over a session service, in the order of their use.
+/// The tools over a session service, in the order of their use. The jobs are looked up with each
+/// send that goes to the background.
 ///
 /// # Errors
 /// An argument type cannot be said in the dialect of parameter schemas, which is a bug.
 pub fn six(
     terminals: &Arc<TerminalRegistry>,
+    jobs: Lookup<Jobs>,
     config: &Config,
 ) -> Result<[Arc<dyn Tool>; 6], DialectError> {
     let host = Host {
         terminals: Arc::clone(terminals),
+        jobs,
         report_state: config.report_state,
         background: config.enable_run_in_background,
         cap: config.max_result_bytes.as_len(),
@@ -116,6 +121,7 @@ pub fn six(
 #[derive(Clone)]
 struct Host {
     terminals: Arc<TerminalRegistry>,
+    jobs: Lookup<Jobs>,
     report_state: bool,
     background: bool,
     /// Most bytes of one result.

@@ -1,15 +1,17 @@
-//! `terminal_send`: one exchange.
+//! `terminal_send`: one exchange, waited for or as a job.
 //!
-//! Guarantees: an exchange that began is awaited to its settlement, also after a cancellation;
-//! its text is logged with the result only when the terminal is known to have shown it.
+//! Guarantees: an exchange that began is awaited to its settlement, also after a cancellation, or is
+//! a job; its text is logged with the result only when the terminal is known to have shown it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use agents::Agent;
 use dsh_core::{Cancel, async_trait};
+use jobs::{JobError, JobRequest, JobWork};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use terminal::{SendOperation, SendOutcome, SendRequest, TerminalError};
+use terminal::{SendOperation, SendOutcome, SendRequest, Shown, TerminalError};
 use tools::{
     CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
     ToolOutput, ToolResult, ToolSpec, parameters_of, withhold,
@@ -18,6 +20,7 @@ use tools::{
 use crate::{
     Host,
     arguments::{agent, failure, parse, refused, session_id},
+    background::{Background, PTY_SEND, Typing},
     schema,
     text::{self, Keep},
     typed::Typed,
@@ -40,7 +43,9 @@ const STATE_DESCRIPTION: &str = "\n[exit: 0] the status of the last shell comman
 absent when none did. [state: ...] what the terminal is doing when it is not at the shell's \
 prompt; `likely` marks what is not proven, `echo off` means that what you type next is not shown.";
 
-const BACKGROUND_DESCRIPTION: &str = "\nWith run_in_background it returns a job id at once.";
+const BACKGROUND_DESCRIPTION: &str = "\nWith run_in_background it returns a job id at once: \
+job_output reads what it has shown since, and how it ended; job_kill interrupts it. Until it has \
+ended the session takes no other send.";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -61,7 +66,7 @@ struct Args {
 pub(crate) struct Send {
     host: Host,
     spec: ToolSpec,
-    typed: Typed,
+    typed: Arc<Typed>,
 }
 
 impl Send {
@@ -82,7 +87,64 @@ impl Send {
             parameters,
             output: schema::send(host.report_state),
         };
-        Ok(Self { host, spec, typed: Typed::default() })
+        Ok(Self { host, spec, typed: Arc::default() })
+    }
+
+    /// Starts the send as a job. Nothing is typed unless there will be one.
+    async fn start(
+        &self,
+        owner: &Arc<Agent>,
+        args: Args,
+        arguments: Value,
+    ) -> Result<ToolOutput, ToolError> {
+        let Some(jobs) = self.host.jobs.get() else {
+            return Err(failure(
+                "NO_JOBS",
+                "run_in_background needs the jobs service, and none is mounted here: send it in \
+                 the foreground; nothing was typed",
+            ));
+        };
+        let Args { session_id: session, text, submit, .. } = args;
+        let listed = self.host.terminals.list(owner);
+        let shell =
+            listed.iter().find(|it| it.session_id.as_str() == session).and_then(|it| it.pid);
+        let length = text.len();
+        let typing = Typing {
+            session,
+            text,
+            shell,
+            report_state: self.host.report_state,
+            typed: Arc::clone(&self.typed),
+        };
+        let started = Arc::<OnceLock<Arc<Background>>>::default();
+        let (slot, terminals, agent) =
+            (Arc::clone(&started), Arc::clone(&self.host.terminals), Arc::clone(owner));
+        let request = JobRequest {
+            kind: PTY_SEND,
+            label: typing.label(Shown::default()),
+            owner: Some(Arc::clone(owner)),
+            output_limit_bytes: Some(self.host.cap as u64),
+            run: Box::new(move || {
+                let request = SendRequest {
+                    text: typing.text.clone(),
+                    submit: submit.unwrap_or(true),
+                    background: true,
+                    cancel: Cancel::new(),
+                };
+                let operation = terminals.start_send(&agent, &typing.session, request)?;
+                let work = slot.get_or_init(|| Arc::new(Background::new(operation, typing)));
+                Ok(Arc::clone(work) as Arc<dyn JobWork>)
+            }),
+        };
+        let job = jobs.start(request).map_err(not_started)?;
+        let mut log_arguments = None;
+        if let Some(work) = started.get() {
+            work.shown_known().await;
+            let shown = work.shown();
+            log_arguments = (!shown.hidden && shown.bytes == length).then_some(arguments);
+        }
+        let value = SendValue::Background { job_id: job.id.to_string() };
+        Ok(ToolOutput { value: value::json(&value)?, log_arguments })
     }
 }
 
@@ -96,15 +158,11 @@ impl Tool for Send {
         let owner = agent(&call)?;
         let args: Args = parse(&call.arguments)?;
         session_id(&args.session_id)?;
-        if args.run_in_background == Some(true) {
-            return Err(failure(
-                "NO_JOBS",
-                "run_in_background needs the jobs service, and none is mounted here: send it in \
-                 the foreground; nothing was typed",
-            ));
-        }
         if let Some(reason) = call.cancel.reason() {
             return Err(refused(TerminalError::Cancelled { reason: reason.to_owned() }));
+        }
+        if args.run_in_background == Some(true) {
+            return self.start(owner, args, call.arguments.clone()).await;
         }
         let request = SendRequest {
             text: args.text.clone(),
@@ -167,6 +225,17 @@ impl Tool for Send {
             "submit" | "run_in_background" => value.is_boolean(),
             _ => false,
         })
+    }
+}
+
+/// Why there is no job: the session's own words, where it was the session that refused.
+fn not_started(error: JobError) -> ToolError {
+    match error {
+        JobError::NotStarted(cause) => match cause.downcast::<TerminalError>() {
+            Ok(error) => refused(error),
+            Err(cause) => failure("BACKEND_FAILED", format!("{cause:#}")),
+        },
+        error => failure(error.code(), error.to_string()),
     }
 }
 

@@ -11,7 +11,8 @@
 use std::{borrow::Cow, fmt::Write as _};
 
 use terminal::{
-    Busy, Evidence, LastCommand, Missing, ReadPage, SendState, SessionStatus, StateKind, WaitReason,
+    Busy, Evidence, Foreground, LastCommand, Missing, ReadPage, SendOutcome, SendState,
+    SessionStatus, StateKind, WaitReason,
 };
 use tools::text::marked;
 pub use tools::text::{Keep, TRUNCATED, bound, escape, head, tail};
@@ -184,6 +185,31 @@ fn exit_line(command: &LastCommand) -> String {
     command.exit_code.map_or_else(|| "[exit: unknown]".to_owned(), |code| format!("[exit: {code}]"))
 }
 
+/// What a reading of a background send tells after its end, besides the reason: the status of its
+/// command, and what the terminal is doing.
+pub(crate) fn told(outcome: &SendOutcome) -> Vec<String> {
+    let exit = outcome.last_command.as_ref().map(exit_line);
+    let state = outcome.state.as_ref().and_then(|it| state_line(it, outcome.wait_reason));
+    exit.into_iter().chain(state).collect()
+}
+
+/// Who goes on after an interrupt, and what would be stronger.
+pub(crate) fn stopping(foreground: Option<&Foreground>, shell: Option<u32>) -> String {
+    let Some(Foreground { pid, command }) = foreground else {
+        return "[stopping: the program still runs; terminal_signal SIGTERM or SIGKILL is stronger]"
+            .to_owned();
+    };
+    let command = escape(command);
+    if shell.is_some_and(|shell| shell.cast_signed() == *pid) {
+        return format!(
+            "[stopping: the shell itself, {command} (pid {pid}), still runs; terminal_close ends it]"
+        );
+    }
+    format!(
+        "[stopping: {command} (pid {pid}) still runs; terminal_signal SIGTERM or SIGKILL is stronger]"
+    )
+}
+
 /// What the terminal is doing; nothing where the session or wait line says it all.
 fn state_line(state: &SendState, reason: WaitReason) -> Option<String> {
     let command = state.foreground.as_ref().map(|it| escape(&it.command));
@@ -275,11 +301,13 @@ impl Draft<'_> {
 
 /// What was typed, as the title of a card: one line, control characters escaped, cut.
 pub fn title(typed: &str) -> String {
-    if typed.is_empty() {
-        return "(send input)".to_owned();
-    }
-    // Escaping never shortens, so what lies beyond the bound cannot show up in the title.
-    let cut = head(typed, TITLE_BYTES + 1);
+    if typed.is_empty() { "(send input)".to_owned() } else { one_line(typed) }
+}
+
+/// A text as one line of at most [`TITLE_BYTES`]: control characters escaped, cut.
+pub fn one_line(text: &str) -> String {
+    // Escaping never shortens, so what lies beyond the bound cannot show up in the line.
+    let cut = head(text, TITLE_BYTES + 1);
     let escaped = escape(cut);
     if escaped.len() <= TITLE_BYTES {
         return escaped.into_owned();

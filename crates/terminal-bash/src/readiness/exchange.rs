@@ -96,6 +96,7 @@ pub struct Settlement {
 pub struct Exchange {
     limits: Limits,
     input: InputFacts,
+    patience: Patience,
     started: Moment,
     /// Last output, or the start.
     last_output: Moment,
@@ -114,6 +115,17 @@ pub struct Exchange {
     cpu: Option<(Moment, u64)>,
     working: bool,
     last: Option<Taken>,
+}
+
+/// What may end it besides readiness and the shell's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// Its bounds.
+    Foreground,
+    /// Its bounds, but a foreground that is seen to be off the terminal is not idle.
+    Background,
+    /// Nothing.
+    Endless,
 }
 
 /// A look that was taken.
@@ -141,6 +153,7 @@ impl Exchange {
         Self {
             limits,
             input,
+            patience: Patience::Foreground,
             started: now,
             last_output: now,
             last_busy: now,
@@ -157,8 +170,31 @@ impl Exchange {
 
     /// A further line of the same exchange was typed: what was seen before it says nothing.
     pub fn typed(&mut self, now: Moment, input: InputFacts) {
-        *self =
-            Self { started: self.started, cpu: self.cpu, ..Self::begin(now, self.limits, input) };
+        *self = Self {
+            started: self.started,
+            cpu: self.cpu,
+            patience: self.patience,
+            ..Self::begin(now, self.limits, input)
+        };
+    }
+
+    /// Nobody waits for it: a program that only waits for the network is not idle either.
+    pub fn in_background(&mut self) {
+        self.patience = Patience::Background;
+    }
+
+    /// Whether nobody waits for it.
+    pub fn is_in_background(&self) -> bool {
+        self.patience != Patience::Foreground
+    }
+
+    /// Its foreground was interrupted. One in the background goes on until that has had its effect,
+    /// however long it is silent.
+    pub fn interrupted(&mut self) {
+        if self.is_in_background() {
+            self.patience = Patience::Endless;
+            self.limits.timeout = None;
+        }
     }
 
     /// Whoever it is for can't be seen (on another machine, of another user), and it has been quiet
@@ -239,7 +275,8 @@ impl Exchange {
         self.measure_cpu(now, &judgement);
         let taken = evidence.unwritten < self.unwritten;
         self.unwritten = evidence.unwritten;
-        if judgement.visibly_busy || self.working || taken {
+        let networking = self.is_in_background() && judgement.busy == Some(Busy::Network);
+        if judgement.visibly_busy || self.working || taken || networking {
             self.last_busy = now;
         }
         let verdict = judgement.verdict.clone();
@@ -370,6 +407,9 @@ impl Exchange {
     /// Whether it has been quiet for long enough to be called idle, and on what ground.
     fn idle(&self, now: Moment, judge: &Judge) -> Option<Strength> {
         let Taken { judgement: last, screen, .. } = self.last.as_ref()?;
+        if self.patience == Patience::Endless {
+            return None;
+        }
         let silence = now.saturating_sub(self.last_output.max(self.last_busy));
         let prompt_silence =
             if judge.has_idled(screen) { KNOWN_PROMPT_SILENCE } else { PROMPT_SILENCE };

@@ -8,7 +8,7 @@ use std::{
 use subprocess::{Depth, Modes};
 use terminal::{
     Busy, Evidence, InputReceipt, LastCommand, OutputDelta, SendOutcome, SendRequest, SendState,
-    SessionStatus, StateKind, TerminalError, WaitReason,
+    SessionStatus, Shown, StateKind, TerminalError, WaitReason,
 };
 
 use super::{Task, interrupt::Interrupt, typing::ApartEnter};
@@ -19,6 +19,9 @@ use crate::{
     settler::{Follower, Settler},
     typing::Stroke,
 };
+
+/// Most bytes of a text that are looked for in what was shown.
+const LONGEST_ECHO: usize = 65_536;
 
 /// The exchange that runs.
 pub(super) struct Live {
@@ -135,6 +138,9 @@ impl Task {
             live.text.clone_from(&request.text);
             live.lines = lines;
             live.in_shell = in_shell && !canonical;
+            if request.background {
+                live.exchange.in_background();
+            }
         }
         // What is stopping gets nothing: it is typed when the shell waits for it.
         if self.handover.is_none() {
@@ -317,6 +323,30 @@ impl Task {
         const KEPT: usize = 15;
         let name = self.config.shell_path.file_name().unwrap_or_default();
         name.to_string_lossy().chars().take(KEPT).collect()
+    }
+
+    /// Takes note of how much of a text is known to be shown that nobody waits for: whoever waits
+    /// is told by the outcome. What was shown once stays so.
+    pub(super) fn note_shown(&mut self) {
+        let Some(live) = self.live.as_ref().filter(|it| it.exchange.is_in_background()) else {
+            return;
+        };
+        let Some(settler) = &live.settler else { return };
+        let (known, hidden) = (settler.shown(), live.echo == Echo::Off);
+        if hidden || known.bytes >= live.text.len().min(LONGEST_ECHO) {
+            settler.announce_shown(Shown { hidden, ..known });
+            return;
+        }
+        let untyped: usize = live.lines.iter().map(String::len).sum();
+        let typed = live.text.len().saturating_sub(untyped).min(LONGEST_ECHO);
+        let bytes = live.text.floor_char_boundary(typed);
+        let is_shown = live.echo == Echo::On || {
+            let slice = self.screen.since(&live.start, 2 * LONGEST_ECHO);
+            input::is_shown(&live.text[..bytes], &slice.text)
+        };
+        if is_shown && bytes > known.bytes {
+            settler.announce_shown(Shown { bytes, hidden });
+        }
     }
 
     pub(super) fn delta(&mut self, exchange: u64, follower: Follower) -> Option<OutputDelta> {

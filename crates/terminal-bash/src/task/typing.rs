@@ -80,6 +80,7 @@ impl Task {
         self.longest_unread = self.longest_unread.max(stroke.bytes.len());
         self.process.write(stroke.bytes.as_bytes());
         live.stroke = stroke;
+        self.note_shown();
         true
     }
 

@@ -4,12 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dsh_core::async_trait;
 use terminal::{
-    OutputDelta, OutputSubscription, SendOperation, SendOutcome, SendRequest, SessionStatus,
-    TerminalError, WaitReason,
+    Foreground, OutputDelta, OutputSubscription, SendOperation, SendOutcome, SendRequest,
+    SessionStatus, Shown, TerminalError, WaitReason,
 };
 use tokio::sync::watch;
 
-use super::script::{Script, outcome};
+use super::{
+    backend::PID,
+    script::{Script, outcome},
+};
 
 /// A send. The test gives it output and settles it, unless the script lets it settle by itself.
 pub struct ScriptedOperation {
@@ -60,6 +63,7 @@ impl ScriptedOperation {
     pub fn settle_as(&self, reason: WaitReason) -> bool {
         let viewport = self.exchange.borrow().output.clone();
         let mut outcome = outcome(&viewport, reason);
+        outcome.echoed = !self.script.hides_input();
         if reason == WaitReason::SessionExit {
             outcome.session_status = SessionStatus::Exited { exit_code: Some(0), signal: None };
         }
@@ -71,8 +75,10 @@ impl ScriptedOperation {
         let settled = self.script.take_outcome().unwrap_or_else(|| {
             let newline = if self.request.submit { "\ndsh> " } else { "" };
             let shown = &self.exchange.borrow().output;
-            let viewport = format!("{}{shown}{newline}", self.request.text);
-            outcome(&viewport, WaitReason::StdinRead)
+            let hidden = self.script.hides_input();
+            let typed = if hidden { "" } else { &self.request.text };
+            let viewport = format!("{typed}{shown}{newline}");
+            SendOutcome { echoed: !hidden, ..outcome(&viewport, WaitReason::StdinRead) }
         });
         self.settle(Ok(settled));
     }
@@ -114,6 +120,16 @@ impl SendOperation for ScriptedOperation {
 
     fn subscribe(&self) -> Box<dyn OutputSubscription> {
         Box::new(Follower { exchange: self.exchange.subscribe(), given: 0 })
+    }
+
+    fn shown(&self) -> Shown {
+        let hidden = self.script.hides_input();
+        Shown { bytes: if hidden { 0 } else { self.request.text.len() }, hidden }
+    }
+
+    async fn foreground(&self) -> Option<Foreground> {
+        (!self.is_settled())
+            .then(|| Foreground { pid: PID.cast_signed(), command: "bash".to_owned() })
     }
 
     fn cancel(&self, reason: &str) -> bool {

@@ -66,6 +66,7 @@ struct State {
     always: BTreeMap<Step, Act>,
     outcomes: VecDeque<SendOutcome>,
     deaf: bool,
+    hides_input: bool,
     requests: Vec<OpenRequest>,
     sessions: Vec<Arc<ScriptedSession>>,
     operations: Vec<Arc<ScriptedOperation>>,
@@ -130,6 +131,12 @@ impl Script {
     /// same). By default an open fails with `CANCELLED`, and a send settles by `stdin_read`.
     pub fn ignore_cancellation(&self, ignore: bool) -> &Self {
         self.state().deaf = ignore;
+        self
+    }
+
+    /// With true, the terminal does not show what is typed; sends that settle by themselves say so.
+    pub fn hide_input(&self, hide: bool) -> &Self {
+        self.state().hides_input = hide;
         self
     }
 
@@ -214,6 +221,10 @@ impl Script {
 
     pub(super) fn is_deaf(&self) -> bool {
         self.state().deaf
+    }
+
+    pub(super) fn hides_input(&self) -> bool {
+        self.state().hides_input
     }
 
     pub(super) fn add_request(&self, request: &OpenRequest) {
