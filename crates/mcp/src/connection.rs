@@ -3,7 +3,8 @@
 //! Guarantees:
 //! - the agent is created once, at the first use, when the client can be asked for its roots;
 //! - after [`Connection::end`] there is no agent, and none is created any more;
-//! - a notice is delivered once with a result, in order of arrival, and logged then;
+//! - a notice is delivered once with a result, in order of arrival, unless a tool has told the
+//!   same by then, and logged when it is;
 //! - a cancelled call hears the client's reason, also when that arrives before the call does.
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
     },
 };
 
-use agents::{Agent, AgentRegistry, AgentSpec};
+use agents::{Agent, AgentRegistry, AgentSpec, Notice};
 use anyhow::Context as _;
 use dsh_core::{Cancel, Lookup, lock};
 use rmcp::{
@@ -45,7 +46,7 @@ pub(crate) struct Connection {
     calls: Mutex<Calls>,
     next_call: AtomicU64,
     /// Notices that the client was told of and the model was not.
-    untold: Mutex<Vec<String>>,
+    untold: Mutex<Vec<Notice>>,
 }
 
 /// The calls of the connection.
@@ -154,14 +155,18 @@ impl Connection {
         let Some(agent) = self.agent.get() else { return Vec::new() };
         // Drained under the lock, so that two collectors cannot swap the order.
         let mut untold = lock(&self.untold);
-        let new: Vec<String> = agent.inbox().drain().into_iter().map(|it| it.text).collect();
-        untold.extend(new.iter().cloned());
-        new
+        let new = agent.inbox().drain();
+        let texts = new.iter().map(|it| it.text.clone()).collect();
+        untold.extend(new);
+        texts
     }
 
-    /// Takes the notices for the model, and logs them as told.
+    /// Takes the notices for the model, but not what it has learned by a tool meanwhile, and logs
+    /// them as told.
     pub(crate) fn take_untold(&self) -> Vec<String> {
         let untold = std::mem::take(&mut *lock(&self.untold));
+        let untold = untold.into_iter().filter(|it| !it.is_obsolete()).map(|it| it.text);
+        let untold: Vec<String> = untold.collect();
         if let (Some(agent), Some(log)) = (self.agent.get(), self.log.get()) {
             for notice in &untold {
                 if let Err(error) = log.append(agent, Event::notice(notice)) {

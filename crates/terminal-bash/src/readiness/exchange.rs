@@ -178,7 +178,8 @@ impl Exchange {
         };
     }
 
-    /// Nobody waits for it: a program that only waits for the network is not idle either.
+    /// Nobody waits for it: a foreground that is seen to be off the terminal is not idle, whatever it
+    /// waits for.
     pub fn in_background(&mut self) {
         self.patience = Patience::Background;
     }
@@ -275,8 +276,11 @@ impl Exchange {
         self.measure_cpu(now, &judgement);
         let taken = evidence.unwritten < self.unwritten;
         self.unwritten = evidence.unwritten;
-        let networking = self.is_in_background() && judgement.busy == Some(Busy::Network);
-        if judgement.visibly_busy || self.working || taken || networking {
+        // Nobody waits, so whoever is seen to do anything else than to wait for input may do it.
+        let elsewhere = self.is_in_background()
+            && judgement.busy != Some(Busy::Opaque)
+            && matches!(judgement.verdict, Verdict::Not { relay: false } | Verdict::Unread);
+        if judgement.visibly_busy || self.working || taken || elsewhere {
             self.last_busy = now;
         }
         let verdict = judgement.verdict.clone();
