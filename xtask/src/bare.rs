@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// One bare shell.
 pub(crate) struct Bare {
@@ -69,6 +69,29 @@ impl Bare {
             let keep = tail.len().saturating_sub(prompt.len());
             tail.drain(..keep);
         }
+    }
+
+    /// Types a line, waits until this command is in the foreground, interrupts it, and reads until
+    /// the output ends in `prompt`. The time begins with the interrupt.
+    pub(crate) fn interrupt(
+        &mut self,
+        line: &str,
+        command: &str,
+        prompt: &str,
+    ) -> anyhow::Result<Duration> {
+        self.writer.write_all(format!("{line}\r").as_bytes())?;
+        let group = loop {
+            let group = self.master.process_group_leader().context("no foreground")?;
+            let name = std::fs::read_to_string(format!("/proc/{group}/comm"));
+            if name.is_ok_and(|name| name.trim_end() == command) {
+                break Pid::from_raw(group).context("no foreground")?;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let start = Instant::now();
+        kill_process_group(group, Signal::INT)?;
+        self.until(prompt.as_bytes())?;
+        Ok(start.elapsed())
     }
 
     /// Hangs up and waits for the end.

@@ -16,7 +16,7 @@ use terminal::{
 };
 use testkit::host::TestHost;
 
-use crate::{bare::Bare, output};
+use crate::{bare::Bare, kill, output};
 
 // Only what is mentioned is linked.
 use terminal_bash as _;
@@ -30,8 +30,8 @@ pub(crate) const COMPOSITION: &str = "
 /// What one operation took, bare and through a session.
 pub(crate) struct Row {
     name: &'static str,
-    bare: Vec<Duration>,
-    ours: Vec<Duration>,
+    pub(crate) bare: Vec<Duration>,
+    pub(crate) ours: Vec<Duration>,
 }
 
 /// What is measured.
@@ -157,7 +157,8 @@ async fn quick(host: &TestHost, agent: &Arc<Agent>, runs: usize) -> anyhow::Resu
     pair.session.send("python3 -q").await?;
     let python = pair.compare("a python line", runs, "print(2+2)", ">>> ").await?;
     pair.close().await?;
-    Ok(vec![open, quick, python, close])
+    let kill = kill::measure(runs.min(30)).await?;
+    Ok(vec![open, quick, python, kill, close])
 }
 
 /// Runs what blocks where it may.
@@ -226,7 +227,7 @@ impl Pair {
 }
 
 impl Row {
-    fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         Self { name, bare: Vec::new(), ours: Vec::new() }
     }
 }

@@ -2,6 +2,7 @@
 
 mod bare;
 mod bench;
+mod kill;
 mod matrix;
 mod output;
 mod stress;

@@ -57,8 +57,8 @@ impl Bench {
     /// Starts a send; its id.
     async fn background(&self, text: &str) -> String {
         let send = json!({ "sessionId": "pty-1", "text": text, "run_in_background": true });
-        let sent = self.text("terminal_send", send).await;
-        sent.strip_prefix("started background job ").unwrap().to_owned()
+        let started = self.text("terminal_send", send).await;
+        started.strip_prefix("started background job ").unwrap().to_owned()
     }
 
     async fn output(&self, id: &str) -> String {
@@ -195,6 +195,24 @@ fn a_server_in_the_background_is_not_idle() {
         bench.kill(&id).await;
         let end = bench.end(&id).await;
         assert!(end.ends_with("[status: killed, wait: stdin_read]"), "{end}");
+        bench.is_usable().await;
+    });
+}
+
+#[test]
+fn a_bound_of_its_own_ends_the_wait_and_not_the_program() {
+    bench("{ backgroundTimeoutMs: 300, timeoutMs: 20000 }", async |bench| {
+        let id = bench.background("sleep 1000").await;
+        let end = bench.end(&id).await;
+        assert!(
+            end.ends_with(
+                "\n[state: still running (sleep, sleeping)]\n[status: completed, wait: timeout]"
+            ),
+            "{end}"
+        );
+        assert_eq!(bench.running("sleep").len(), 1);
+        // A kill has no bound: the job is stopping for as long as it takes.
+        bench.text("terminal_signal", json!({ "sessionId": "pty-1", "signal": "SIGINT" })).await;
         bench.is_usable().await;
     });
 }

@@ -118,6 +118,21 @@ async fn what_is_typed_is_not_logged() {
 }
 
 #[tokio::test]
+async fn without_jobs_a_background_send_is_refused_before_it_is_typed() {
+    let minimal = concat!(env!("CARGO_MANIFEST_DIR"), "/../../compositions/minimal.yml");
+    let mut server = Server::start(&["--composition", minimal]);
+    server.open();
+    let background =
+        json!({ "sessionId": "pty-1", "text": "touch typed", "run_in_background": true });
+    let refused = server.call(2, "terminal_send", &background);
+    assert_eq!(refused["_meta"]["dsh/error"]["code"], "NO_JOBS");
+    let listed = server.call(3, "terminal_send", &json!({ "sessionId": "pty-1", "text": "ls" }));
+    assert!(!listed.to_string().contains("typed"), "{listed}");
+    server.write = None;
+    assert_eq!(server.ended().await, Some(0));
+}
+
+#[tokio::test]
 async fn other_front_ends_stay_idle() {
     let rows = "- name: web\n- name: terminal\n- name: '@deepseek-ai/dsh-agent-loop'\n\
                 - name: terminal-bash\n- name: tool-terminal\n- name: mcp\n";

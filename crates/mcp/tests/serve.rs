@@ -15,6 +15,7 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
+use tool_jobs as _;
 use tool_terminal as _;
 
 /// One client, and the server it talks to.
@@ -359,6 +360,49 @@ async fn notices_are_logged_and_come_with_the_next_result() {
     assert_eq!(notices, ["job one has finished", "job two has finished"]);
     client.call(4, "terminal_list", json!({})).await;
     assert_eq!(client.response(4).await["content"].as_array().unwrap().len(), 1);
+    client.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_end_of_a_job_is_told_once_by_whoever_comes_first() {
+    let script = Script::new();
+    let rows = script.composition();
+    let rows =
+        format!("{rows}- name: tool-terminal\n- name: jobs\n- name: tool-jobs\n- name: mcp\n");
+    let host = TestHost::boot(&rows).await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    client.response(1).await;
+    let background = json!({ "sessionId": "pty-1", "text": "make", "run_in_background": true });
+    let mut texts = async |id, tool, arguments| -> Vec<String> {
+        client.call(id, tool, arguments).await;
+        let blocks = client.response(id).await["content"].as_array().unwrap().clone();
+        blocks.iter().map(|it| it["text"].as_str().unwrap().to_owned()).collect()
+    };
+    let notice = |id: &str| {
+        format!(
+            "background job {id} (pty-send: pty-1: make) finished \
+             [status: completed, wait: stdin_read]. Read its output with job_output."
+        )
+    };
+    for (id, job, read_first) in [(2, "pty-send-1", true), (5, "pty-send-2", false)] {
+        script.hold(Step::Settle);
+        let started = texts(id, "terminal_send", background.clone()).await;
+        assert_eq!(started, [format!("started background job {job}")]);
+        script.operation().settle_as(WaitReason::StdinRead);
+        let jobs = host.service::<jobs::Jobs>();
+        let agent = only_agent(&host);
+        testkit::wait_until("the end", || !jobs.get(Some(&agent), job).unwrap().status.is_live())
+            .await;
+        let read = json!({ "job_id": job });
+        if !read_first {
+            let listed = texts(id + 1, "terminal_list", json!({})).await;
+            assert_eq!(listed[1..], [notice(job)]);
+        }
+        let read = texts(id + 2, "job_output", read).await;
+        assert_eq!(read, ["(no new output)\n[status: completed, wait: stdin_read]"]);
+    }
     client.close().await;
     host.dispose().await.unwrap();
 }

@@ -139,7 +139,9 @@ impl Send {
         let job = jobs.start(request).map_err(not_started)?;
         let mut log_arguments = None;
         if let Some(work) = started.get() {
-            work.shown_known().await;
+            if length > 0 {
+                work.shown_known().await;
+            }
             let shown = work.shown();
             log_arguments = (!shown.hidden && shown.bytes == length).then_some(arguments);
         }

@@ -363,6 +363,30 @@ async fn the_end_of_an_agent_waits_for_no_program_that_is_deaf() {
     host.dispose().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_under_way_is_ended_with_its_agent() {
+    let script = Script::new();
+    let (host, agent) = boot(&script, "{}", JOBS).await;
+    let starting = script.hold(Step::StartSend);
+    script.hold(Step::Settle);
+    let host = Arc::new(host);
+    let (calling, caller) = (Arc::clone(&host), Arc::clone(&agent));
+    let call = tokio::spawn(async move {
+        calling.call(&caller, "terminal_send", background("sleep 100")).await
+    });
+    starting.arrived().await;
+    let (ending, ended) = (Arc::clone(&host), Arc::clone(&agent));
+    let end = tokio::spawn(async move { ending.dispose_agent(&ended).await });
+    testkit::wait_until("the end has begun", || agent.is_ending()).await;
+    starting.open();
+    guarded("disposal", end).await.unwrap().unwrap();
+    guarded("the call", call).await.unwrap();
+    let lines = script.lines();
+    assert!(lines.iter().any(|it| it.starts_with("cancel pty-1")), "{lines:?}");
+    assert!(lines.contains(&"closed pty-1".to_owned()), "{lines:?}");
+    host.dispose().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_closed_session_ends_its_job() {
     let script = Script::new();

@@ -26,6 +26,9 @@ const { tools } = await client.listTools();
 assert.deepEqual(
   tools.map((tool) => tool.name),
   [
+    "job_kill",
+    "job_list",
+    "job_output",
     "terminal_close",
     "terminal_list",
     "terminal_open",
@@ -52,6 +55,35 @@ if (structured) {
   assert.equal(sent.value.waitReason, "stdin_read");
   assert.equal(sent.value.lastCommand.exitCode, 5);
 }
+
+// A send in the background: its id at once, its output as it comes, its end.
+const background = { sessionId: "pty-1", run_in_background: true };
+const text = "read -p 'go? ' x; echo one; sleep 2; echo two";
+assert.equal((await call("terminal_send", { ...background, text })).text, "started background job pty-send-1");
+const asked = await call("job_output", { job_id: "pty-send-1", wait: true });
+assert.match(asked.text, /go\? \n\[state: waiting for input \(bash[^]*\[status: completed, wait: stdin_read\]$/);
+await call("terminal_send", { ...background, text: "" });
+const done = await call("job_output", { job_id: "pty-send-2", wait: true });
+assert.match(done.text, /one\ntwo\ndsh> \n\[exit: 0\]\n\[status: completed, wait: stdin_read\]$/);
+if (structured) assert.equal(done.value.job.label, "pty-1: (input)");
+// One that is ended: the foreground gets a real interrupt.
+await call("terminal_send", { ...background, text: "sleep 100" });
+await call("job_kill", { job_id: "pty-send-3" });
+const killed = await call("job_output", { job_id: "pty-send-3", wait: true });
+assert.match(killed.text, /\[status: killed, wait: stdin_read\]$/);
+// A notice comes with the next result.
+await call("terminal_send", { ...background, text: "true" });
+let blocks;
+do {
+  const result = await client.callTool({ name: "terminal_list", arguments: {} });
+  blocks = result.content.map((block) => block.text);
+} while (blocks.length < 2);
+assert.match(blocks[1], /^background job pty-send-4 \(pty-send: pty-1: true\) finished /);
+if (structured) {
+  const list = await call("job_list", {});
+  assert.equal(list.value.result.length, 4);
+}
+
 const listed = await call("terminal_list", {});
 if (structured) assert.equal(listed.value.result[0].sessionId, "pty-1");
 await call("terminal_close", { sessionId: "pty-1" });

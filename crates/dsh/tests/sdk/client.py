@@ -15,6 +15,9 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 TOOLS = [
+    "job_kill",
+    "job_list",
+    "job_output",
     "terminal_close",
     "terminal_list",
     "terminal_open",
@@ -51,19 +54,95 @@ class Terminal:
         self.structured = structured
 
     async def call(self, tool, error=False, **arguments):
-        result = await self.session.call_tool(tool, arguments)
-        text = "\n".join(block.text for block in result.content)
+        return (await self.blocks(tool, error, **arguments))[0]
+
+    async def blocks(self, tool, error=False, progress=None, **arguments):
+        """The texts of a result: its own, and the notices that came with it."""
+        result = await self.session.call_tool(tool, arguments, progress_callback=progress)
+        texts = [block.text for block in result.content]
+        text = "\n".join(texts)
         print(f"--- {tool} {arguments}\n{text}")
         assert attribute(result, "is_error", "isError") == error, text
         value = attribute(result, "structured_content", "structuredContent")
         assert (value is not None) == (self.structured and not error), value
-        return text
+        return texts
 
     async def send(self, text, *expected, **arguments):
         shown = await self.call("terminal_send", sessionId="pty-1", text=text, **arguments)
         for part in expected:
             assert part in shown, f"{part!r} is not in {shown!r}"
         return shown
+
+
+async def until(holds, what):
+    """The world says when: nothing announces it to a client."""
+    for _ in range(2000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"hangs: {what}")
+
+
+def runs(marker, command):
+    return any(command_of(pid) == command for pid in processes_of(marker))
+
+
+def command_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return None
+
+
+async def drive_jobs(terminal, marker):
+    """Background sends: read as they go, ended, and told of."""
+    assert await terminal.call("job_list") == "(no background jobs)"
+    text = "echo one; sleep 2; echo two; (exit 4)"
+    started = await terminal.send(text, run_in_background=True)
+    assert started == "started background job pty-send-1", started
+    await until(lambda: runs(marker, "sleep"), "the first command")
+    shown = await terminal.call("job_output", job_id="pty-send-1")
+    assert shown == f"{text}\none\n[status: running]", shown
+    shown = await terminal.call("job_output", job_id="pty-send-1", wait=True)
+    assert shown == "two\ndsh> \n[exit: 4]\n[status: completed, wait: stdin_read]", shown
+    # Ended by a real interrupt, and the session goes on.
+    await terminal.send("sleep 100", run_in_background=True)
+    await until(lambda: runs(marker, "sleep"), "the second command")
+    listed = await terminal.call("job_list")
+    assert "pty-send-2 [pty-send] running — pty-1: sleep 100" in listed, listed
+    killed = await terminal.call("job_kill", job_id="pty-send-2", reason="enough")
+    assert killed == "requested cancellation of job pty-send-2", killed
+    shown = await terminal.call("job_output", job_id="pty-send-2", wait=True)
+    assert shown.endswith("\n[exit: 130]\n[status: killed, wait: stdin_read]"), shown
+    assert not runs(marker, "sleep")
+    killed = await terminal.call("job_kill", job_id="pty-send-2")
+    assert killed == "job pty-send-2 had already finished [status: killed, wait: stdin_read]", killed
+    await terminal.send("echo usable", "\nusable\n", "[exit: 0]")
+    # Nobody asks for the end of the third: it comes with the next result.
+    await terminal.send("touch /tmp/$DSH_SESSION_ID; rm /tmp/$DSH_SESSION_ID", run_in_background=True)
+    for _ in range(2000):
+        own, *notices = await terminal.blocks("terminal_list")
+        assert own.startswith("pty-1 (main) [shell] running"), own
+        if notices:
+            break
+        await asyncio.sleep(0.01)
+    [notice] = notices
+    assert notice.startswith("background job pty-send-3 (pty-send: pty-1: touch "), notice
+    assert notice.endswith("[status: completed, wait: stdin_read]. Read its output with job_output."), notice
+    assert len(await terminal.blocks("job_output", job_id="pty-send-3")) == 1
+    unknown = await terminal.call("job_output", error=True, job_id="pty-send-9")
+    assert unknown.startswith("Error: unknown job pty-send-9"), unknown
+    # New output of a send that waits.
+    progress = []
+
+    async def heard(_progress, _total, message):
+        progress.append(message)
+
+    waiting = "echo first; sleep 1; echo second; sleep 1"
+    await terminal.blocks("terminal_send", progress=heard, sessionId="pty-1", text=waiting)
+    told = "".join(progress)
+    assert "first\n" in told and "\nsecond" in told and told.count("second\n") == 1, progress
+    assert len(progress) >= 2, progress
 
 
 async def drive(session, structured):
@@ -85,6 +164,7 @@ async def drive(session, structured):
     await terminal.send('echo "$PWD $GREETING"', "\n/tmp hello\n", "[exit: 0]")
     await terminal.send("(exit 3)", "[exit: 3]", "[session: running]")
     marker = re.search(r"DSH_SESSION_ID=\S+", await terminal.send("env | grep ^DSH_SESSION_ID")).group()
+    await drive_jobs(terminal, marker)
     # A program that asks.
     await terminal.send("python3 -q", ">>> ", "[state: waiting for input (python3", "[wait: stdin_read]")
     await terminal.send("print(2+2)", "\n4\n>>> ", "[wait: stdin_read]")
