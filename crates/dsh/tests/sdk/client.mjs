@@ -41,7 +41,8 @@ for (const tool of tools) assert.equal(tool.outputSchema !== undefined, structur
 
 async function call(name, args) {
   const result = await client.callTool({ name, arguments: args });
-  const text = result.content.map((block) => block.text).join("\n");
+  // What follows the first block are notices.
+  const text = result.content[0].text;
   console.log(`--- ${name} ${JSON.stringify(args)}\n${text}`);
   assert.ok(!result.isError, text);
   assert.equal(result.structuredContent !== undefined, structured);
@@ -72,13 +73,12 @@ await call("job_kill", { job_id: "pty-send-3" });
 const killed = await call("job_output", { job_id: "pty-send-3", wait: true });
 assert.match(killed.text, /\[status: killed, wait: stdin_read\]$/);
 // A notice comes with the next result.
-await call("terminal_send", { ...background, text: "true" });
-let blocks;
-do {
-  const result = await client.callTool({ name: "terminal_list", arguments: {} });
-  blocks = result.content.map((block) => block.text);
-} while (blocks.length < 2);
-assert.match(blocks[1], /^background job pty-send-4 \(pty-send: pty-1: true\) finished /);
+const quick = { ...background, text: "true" };
+let result = await client.callTool({ name: "terminal_send", arguments: quick });
+while (result.content.length < 2) {
+  result = await client.callTool({ name: "terminal_list", arguments: {} });
+}
+assert.match(result.content[1].text, /^background job pty-send-4 \(pty-send: pty-1: true\) finished /);
 if (structured) {
   const list = await call("job_list", {});
   assert.equal(list.value.result.length, 4);
