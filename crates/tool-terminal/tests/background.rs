@@ -1,7 +1,5 @@
 //! Background sends through the whole pipeline, over a scripted session service.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
-
 use std::sync::Arc;
 
 use agents::Agent;
@@ -125,9 +123,9 @@ async fn ten_run_at_once_and_the_next_is_refused_with_the_way_out() {
     }
     for number in 1..=11 {
         script.hold(Step::Settle);
-        let mut send = background("sleep 100");
-        send["sessionId"] = format!("pty-{number}").into();
-        let sent = host.call(&agent, "terminal_send", send).await;
+        let mut arguments = background("sleep 100");
+        arguments["sessionId"] = format!("pty-{number}").into();
+        let sent = host.call(&agent, "terminal_send", arguments).await;
         if number <= 10 {
             assert_eq!(sent.text(), format!("started background job pty-send-{number}"));
         } else {
