@@ -211,9 +211,10 @@ fn a_bound_of_its_own_ends_the_wait_and_not_the_program() {
             "{end}"
         );
         assert_eq!(bench.running("sleep").len(), 1);
-        // A kill has no bound: the job is stopping for as long as it takes.
         bench.text("terminal_signal", json!({ "sessionId": "pty-1", "signal": "SIGINT" })).await;
-        bench.is_usable().await;
+        wait_until("it has ended", || bench.running("sleep").is_empty()).await;
+        let shown = bench.foreground("echo still $((6 * 7))").await;
+        assert!(shown.contains("\nstill 42\n"), "{shown}");
     });
 }
 
