@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use tokio::{io::AsyncWriteExt as _, process::Command, task::JoinSet, time::timeout};
 
 pub(crate) use player::run as play;
@@ -116,7 +116,7 @@ fn select(options: &Options) -> anyhow::Result<Vec<Item>> {
     Ok(items)
 }
 
-/// Plays what can be played, in order, `jobs` at a time. Ctrl-C ends the run with nothing left.
+/// Plays what can be played, in a world that is gone when this returns.
 async fn play_all(items: Vec<Item>, jobs: usize) -> anyhow::Result<Vec<Run>> {
     let path = world::search_path();
     let lacks: Vec<_> = items.iter().map(|it| lacking(&it.scenario, &path)).collect();
@@ -124,11 +124,8 @@ async fn play_all(items: Vec<Item>, jobs: usize) -> anyhow::Result<Vec<Run>> {
     let provisions: BTreeSet<_> =
         playable.flat_map(|(it, _)| it.scenario.with.iter().copied()).collect();
     let world = Arc::new(World::prepare(provisions).await?);
-    let played = tokio::select! {
-        runs = play_queue(items.into_iter().zip(lacks).collect(), jobs, &world) => runs,
-        _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
-    };
-    // Players that were dropped have been killed, so nobody else holds it.
+    let played = play_queue(items.into_iter().zip(lacks).collect(), jobs, &world).await;
+    // Every worker is gone, so nobody else holds it.
     let closed = match Arc::into_inner(world) {
         Some(world) => world.close().await,
         None => Err(anyhow::anyhow!("users and servers of this run are still in use")),
@@ -138,6 +135,7 @@ async fn play_all(items: Vec<Item>, jobs: usize) -> anyhow::Result<Vec<Run>> {
     Ok(runs)
 }
 
+/// Plays in order, `jobs` at a time. Ctrl-C ends it; no player is left then.
 async fn play_queue(
     items: Vec<(Item, Vec<String>)>,
     jobs: usize,
@@ -160,7 +158,20 @@ async fn play_queue(
             }
         });
     }
-    let mut runs: Vec<_> = workers.join_all().await.into_iter().flatten().collect();
+    let mut runs = Vec::new();
+    loop {
+        tokio::select! {
+            worker = workers.join_next() => match worker {
+                Some(worker) => runs.extend(worker?),
+                None => break,
+            },
+            _ = tokio::signal::ctrl_c() => {
+                // Their players are killed with them.
+                workers.shutdown().await;
+                bail!("interrupted");
+            }
+        }
+    }
     runs.sort_by_key(|(index, _)| *index);
     Ok(runs.into_iter().map(|(_, run)| run).collect())
 }
