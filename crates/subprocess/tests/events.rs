@@ -6,7 +6,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use subprocess::{Depth, Event, ExitStatus};
-use support::{Session, guarded, python, sh};
+use support::{Session, guarded, python, sh, spec};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shell_answers_and_ends() {
@@ -125,6 +125,37 @@ async fn queued_input_can_be_forgotten() {
     assert_eq!((session.process.unwritten(), session.process.unread_bytes()), (0, Some(0)));
     assert_eq!(session.process.probe(Depth::Full).await.unread_input, Some(false));
     assert_eq!(session.process.flush_input(), 0);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn what_was_set_can_be_restored() {
+    use subprocess::LineSetting::{Echo, Enter, Lines, Output, Signals};
+    let script = "stty raw -echo -ixon; echo READY; read -r x; stty -a; echo END";
+    let mut session = Session::start(sh(script)).await;
+    session.until("READY").await;
+    let changed = session.process.changed_settings();
+    assert_eq!(changed, [Lines, Echo, Signals, Enter, Output]);
+    assert_eq!(session.process.restore_settings(), changed);
+    assert_eq!(session.process.changed_settings(), []);
+    assert_eq!(session.process.restore_settings(), []);
+    session.process.write(b"\n");
+    let told = session.until("END").await;
+    for word in [" icanon", " echo ", "isig", "icrnl", "opost", "onlcr", "-ixon"] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_process_tells_what_it_has_loaded() {
+    let mut session = Session::start(spec("/bin/cat", &[])).await;
+    let pid = session.process.pid();
+    session.process.write(b"up\n");
+    session.until("up\r\nup").await;
+    assert_eq!(session.process.has_loaded(pid, "libc."), Some(true));
+    assert_eq!(session.process.has_loaded(pid, "libreadline."), Some(false));
+    assert_eq!(session.process.has_loaded(0, "libc."), None, "nobody");
     session.close().await;
 }
 

@@ -41,7 +41,8 @@ terminal_signal, which drops that; \
 
 const STATE_DESCRIPTION: &str = "\n[exit: 0] the status of the last shell command that ended, \
 absent when none did. [state: ...] what the terminal is doing when it is not at the shell's \
-prompt; `likely` marks what is not proven, `echo off` means that what you type next is not shown.";
+prompt; `likely` marks what is not proven, `echo off` means that what you type next is not shown, \
+`unread_input` that the program has not read what was typed.";
 
 const BACKGROUND_DESCRIPTION: &str = "\nWith run_in_background it returns a job id at once: \
 job_output reads what it has shown since, and how it ended; job_kill interrupts it. Until it has \

@@ -348,3 +348,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_program_that_has_not_read_its_input_is_said_to_have_not() {
+    let mut it = state(StateKind::Running);
+    it.busy = Some(Busy::UnreadInput);
+    let value = full("x", None, it, WaitReason::Timeout);
+    assert_eq!(
+        text::send(&value, WIDE),
+        "x\n[exit: unknown]\n[state: still running (vim, unread_input)]\n[wait: timeout]\n[session: running]"
+    );
+}

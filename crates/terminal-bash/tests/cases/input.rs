@@ -10,7 +10,7 @@ fn two_senders_never_mix() {
     shell(async |shell| {
         let sender = async |name: &str| {
             let (mut done, mut busy) = (0, 0);
-            while done < 25 {
+            while done < 50 {
                 match shell.start(&format!("echo {name}-{done}"), true) {
                     Ok(operation) => {
                         let outcome = operation.done().await.unwrap();
@@ -27,8 +27,17 @@ fn two_senders_never_mix() {
             }
             busy
         };
-        let (a, b, c, d) = tokio::join!(sender("a"), sender("b"), sender("c"), sender("d"));
-        assert!(a + b + c + d > 0, "they did meet");
+        let busy = tokio::join!(
+            sender("a"),
+            sender("b"),
+            sender("c"),
+            sender("d"),
+            sender("e"),
+            sender("f"),
+            sender("g"),
+            sender("h"),
+        );
+        assert!(busy.0 + busy.7 > 0, "they did meet");
     });
 }
 
