@@ -193,7 +193,9 @@ impl Conversation {
         if content.is_empty() && calls.is_empty() {
             return;
         }
-        calls.iter().for_each(|it| self.learn_secrets(it));
+        for call in calls {
+            self.learn_secrets(call);
+        }
         let logged: Vec<LoggedCall> = calls.iter().map(|it| self.logged(it)).collect();
         let said = Event::assistant_message(&self.secrets.hide(&content), &logged);
         self.log(said.with_reasoning(&self.secrets.hide(&reasoning)));
