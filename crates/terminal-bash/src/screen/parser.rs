@@ -373,7 +373,7 @@ fn text_run(bytes: &[u8]) -> (usize, bool) {
 
 /// Length of the run of text, CR and LF, without C1 controls.
 fn lines_run(bytes: &[u8]) -> usize {
-    // Without branches, so that a block is compared at once.
+    #[expect(clippy::needless_bitwise_bool, reason = "no branches: a block is compared at once")]
     let other = |byte: u8| ((byte < 0x20) & (byte != b'\r') & (byte != b'\n')) | (byte == 0x7f);
     let mut len = 0;
     for block in bytes.chunks_exact(16) {
