@@ -61,10 +61,8 @@ fn every_front_end_shows_the_composition_with_its_defaults() {
     fs::write(folder.path().join("again.yml"), &mcp).unwrap();
     let again =
         printed(&dsh(folder.path(), &["mcp", "--composition", "again.yml", "--dump-config"]));
-    let bare = |text: &str| {
-        let lines = text.lines().filter(|it| !it.starts_with('#'));
-        lines.map(|it| format!("{it}\n")).collect::<String>()
-    };
+    let bare =
+        |text: &str| text.lines().filter(|it| !it.starts_with('#')).collect::<Vec<_>>().join("\n");
     assert_eq!(bare(&again), bare(&mcp));
     assert!(!folder.path().join("home").exists(), "nothing was started");
 }
