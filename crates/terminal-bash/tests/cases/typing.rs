@@ -25,6 +25,12 @@ fn report(shell: &Shell<'_>) -> String {
     std::fs::read_to_string(shell.path("report")).unwrap_or_default()
 }
 
+/// Waits until a script has set the terminal: it makes its report then. A slow machine needs longer
+/// for that than a short bound.
+async fn until_set(shell: &Shell<'_>) {
+    wait_until("the terminal is set", || shell.path("report").exists()).await;
+}
+
 /// Waits out what a send with a short bound has left running.
 async fn until_prompt(shell: &Shell<'_>) {
     loop {
@@ -161,7 +167,7 @@ fn a_long_line_is_refused_while_a_program_holds_the_terminal_and_taken_at_the_pr
     bench(HASTY, async |bench| {
         let shell = bench.open().await;
         let long = format!("echo {} | wc -c; touch x", "a".repeat(6_000));
-        assert_eq!(shell.send("sleep 2").await.wait_reason, WaitReason::Timeout);
+        assert_eq!(shell.send("sleep 4").await.wait_reason, WaitReason::Timeout);
         let refused = shell.start(&long, true).unwrap().done().await.unwrap_err();
         assert_eq!(refused.code(), "LINE_TOO_LONG");
         assert!(refused.to_string().contains("nothing was typed"), "{refused}");
@@ -197,6 +203,7 @@ fn a_late_reader_of_keys_gets_every_byte() {
     const READER: &str = "
 import os, sys, time, tty
 tty.setraw(0)
+open(sys.argv[1], 'w').close()
 os.write(1, b'ready')
 time.sleep(1)
 got = b''
@@ -226,8 +233,9 @@ open(sys.argv[1], 'wb').write(got)
     bench(HASTY, async |bench| {
         let shell = bench.open().await;
         let text: String = ('!'..='~').cycle().take(65_536).collect();
-        let script = READER.replace("sleep(1)", "sleep(2)");
+        let script = READER.replace("sleep(1)", "sleep(3)");
         assert_eq!(victim(&shell, &script).await.wait_reason, WaitReason::Timeout);
+        until_set(&shell).await;
         let held = shell.type_only(&text).await;
         let receipt = held.input.unwrap();
         assert!(receipt.accepted < 65_536, "a terminal does not hold that much");
@@ -293,7 +301,7 @@ fn a_receipt_tells_what_is_still_unread() {
         let shell = bench.open().await;
         let read = shell.send("true").await;
         assert_eq!(read.input.map(|it| (it.accepted, it.unread)), Some((5, Some(0))));
-        assert_eq!(shell.send("sleep 1; read x").await.wait_reason, WaitReason::Timeout);
+        assert_eq!(shell.send("sleep 3; read x").await.wait_reason, WaitReason::Timeout);
         let early = shell.send("ahead").await;
         assert_eq!(early.wait_reason, WaitReason::Timeout);
         assert_eq!(early.input.map(|it| (it.accepted, it.unread)), Some((6, Some(6))));
@@ -314,7 +322,9 @@ fn a_stopped_program_reads_later() {
         let early = shell.send("hello").await;
         assert_ne!(early.wait_reason, WaitReason::StdinRead, "{early:#?}");
         assert_eq!(early.input.map(|it| (it.accepted, it.unread)), Some((6, Some(6))));
-        let pid = std::fs::read_to_string(shell.path("pid")).unwrap();
+        let pid = || std::fs::read_to_string(shell.path("pid")).unwrap_or_default();
+        wait_until("it has told who it is", || pid().ends_with('\n')).await;
+        let pid = pid();
         let go_on = format!("kill -CONT {}", pid.trim());
         assert!(
             std::process::Command::new("bash").args(["-c", &go_on]).status().unwrap().success()
@@ -332,14 +342,15 @@ fn a_stopped_program_reads_later() {
 #[test]
 fn a_cancellation_takes_queued_input_along() {
     const DEAF: &str = "
-import os, time, tty
+import os, sys, time, tty
 tty.setraw(0)
-os.write(1, b'deaf')
+open(sys.argv[1], 'w').close()
 time.sleep(100)
 ";
     bench(HASTY, async |bench| {
         let shell = bench.open().await;
         victim(&shell, DEAF).await;
+        until_set(&shell).await;
         let text = "touch ran\r".repeat(10_000);
         let queued = shell.start(&text, false).unwrap();
         assert!(queued.cancel("changed my mind"));
