@@ -9,7 +9,7 @@ use terminal::{OpenRequest, TerminalBackend, TerminalError, TerminalSession};
 
 use crate::{
     config::Config,
-    dialect::{self, Nonce},
+    dialect::Nonce,
     environment::{SessionVariables, environment},
     session,
 };
@@ -59,9 +59,9 @@ impl TerminalBackend for BashBackend {
                 session_id: request.session_id.as_str(),
             },
         );
-        if dialect::is_bash(&config.shell_path) {
-            // Empty, not unset: the shell's own would be shown until the hooks are there.
-            env.push(("PS1".to_owned(), String::new()));
+        if config.shell_dialect.speaks(&config.shell_path) {
+            let (name, value) = config.shell_dialect.environment();
+            env.push((name.to_owned(), value.to_owned()));
         }
         let spec = TerminalSpec {
             program: config.shell_path.clone(),

@@ -4,19 +4,21 @@ use std::{num::NonZeroU16, path::PathBuf, time::Duration};
 
 use dsh_core::{ConfigError, number::MAX_SAFE_INTEGER};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::dialect::ShellDialect;
 
 /// One `terminal-bash` row.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase", remote = "Self")]
 pub struct Config {
     /// The type that `terminal_open` names.
     pub backend_type: String,
     /// Which shell's hooks are installed.
     pub shell_dialect: ShellDialect,
-    /// The shell; empty means the dialect's own.
+    /// The shell; empty means the dialect's own, such as `/bin/bash`.
     pub shell_path: PathBuf,
-    /// Its arguments; empty means the dialect's own.
+    /// Its arguments; empty means the dialect's own, such as `--noprofile --norc -i`.
     pub shell_args: Vec<String>,
     /// `TERM` of the session.
     pub term: String,
@@ -56,15 +58,6 @@ pub struct Config {
     pub dispose_grace_ms: u64,
 }
 
-/// Shells whose prompt hooks are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ShellDialect {
-    /// GNU bash, 4.4 or newer.
-    #[default]
-    Bash,
-}
-
 impl Default for Config {
     fn default() -> Self {
         const ROWS: NonZeroU16 = NonZeroU16::new(40).unwrap();
@@ -72,8 +65,8 @@ impl Default for Config {
         Self {
             backend_type: "shell".to_owned(),
             shell_dialect: ShellDialect::Bash,
-            shell_path: PathBuf::from("/bin/bash"),
-            shell_args: ["--noprofile", "--norc", "-i"].map(str::to_owned).to_vec(),
+            shell_path: PathBuf::new(),
+            shell_args: Vec::new(),
             term: "xterm-256color".to_owned(),
             rows: ROWS,
             cols: COLS,
@@ -94,6 +87,19 @@ impl Default for Config {
     }
 }
 
+/// As written, with every empty value replaced by what it stands for.
+impl<'de> Deserialize<'de> for Config {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer).map(Self::resolved)
+    }
+}
+
+impl Serialize for Config {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
 impl Config {
     /// The configuration with every empty value replaced by the default it stands for.
     #[must_use]
@@ -104,10 +110,11 @@ impl Config {
             self.backend_type = default.backend_type;
         }
         if self.shell_path.as_os_str().is_empty() {
-            self.shell_path = default.shell_path;
+            self.shell_path = PathBuf::from(self.shell_dialect.default_path());
         }
         if self.shell_args.is_empty() {
-            self.shell_args = default.shell_args;
+            let args = self.shell_dialect.default_args();
+            self.shell_args = args.iter().copied().map(str::to_owned).collect();
         }
         if empty(&self.term) {
             self.term = default.term;
@@ -166,6 +173,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -174,13 +183,32 @@ mod tests {
             r#"{"backendType":"","shellPath":"","shellArgs":[],"term":"","rows":24}"#,
         )
         .unwrap();
-        let config = config.resolved();
         assert_eq!(config.backend_type, "shell");
         assert_eq!(config.shell_path, PathBuf::from("/bin/bash"));
         assert_eq!(config.shell_args, ["--noprofile", "--norc", "-i"]);
         assert_eq!(config.term, "xterm-256color");
         assert_eq!(config.rows.get(), 24);
         assert!(config.problems().is_empty());
+    }
+
+    #[test]
+    fn each_dialect_has_its_own_shell() {
+        for (written, path, args) in [
+            ("{}", "/bin/bash", &["--noprofile", "--norc", "-i"][..]),
+            (r#"{"shellDialect":"zsh"}"#, "/usr/bin/zsh", &["-f", "-i"]),
+            (r#"{"shellDialect":"fish"}"#, "/usr/bin/fish", &["--no-config", "-i"]),
+            (
+                r#"{"shellDialect":"zsh","shellPath":"/opt/zsh","shellArgs":["-i"]}"#,
+                "/opt/zsh",
+                &["-i"],
+            ),
+        ] {
+            let config: Config = serde_json::from_str(written).unwrap();
+            assert_eq!(
+                (config.shell_path.as_path(), &config.shell_args[..]),
+                (Path::new(path), &args.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()[..])
+            );
+        }
     }
 
     #[test]

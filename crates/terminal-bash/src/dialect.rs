@@ -4,7 +4,14 @@
 //! the shell writes it, and with nothing else: a command's output cannot forge them without the
 //! nonce, and redirecting the shell's output does not write them into a file.
 
+mod bash;
+mod fish;
+mod zsh;
+
 use std::{fmt, path::Path};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Proof that a mark is this session's own.
 #[derive(Clone, PartialEq, Eq)]
@@ -60,32 +67,115 @@ pub enum Mark {
     CommandStart,
 }
 
-/// The line that installs the hooks of bash, typed once at its first prompt.
-///
-/// - It runs as a command, not from the environment: a `PROMPT_COMMAND` that runs before any
-///   command leaves bash without `PIPESTATUS` for good, and what is in the environment can be read
-///   by every program.
-/// - The status is expanded by the prompt itself, where bash has restored `$?`: whatever else runs
-///   before the prompt cannot change it.
-/// - Nothing of it is exported, so no program inherits the nonce. It forgets itself in the history.
-/// - Tracing (`set -x`) of the hook goes nowhere, and neither `set -eu` nor a prompt that was made
-///   read-only can end the shell in it.
-/// - A history file that a start-up file has named is let go.
-pub fn bash_install(nonce: &Nonce) -> String {
-    let mark = |body: &str| format!("\\e]133;{body};dsh={}\\a", nonce.0);
-    let prompt = |text: &str, body: &str| format!("{text}\\[{}\\]", mark(body));
-    let (ps0, ps1, ps2) = (mark("C"), prompt(PROMPT, "B;$?;\\!"), prompt("> ", "B;k=s"));
-    format!(
-        " {{ __dsh_prompt() {{ local -; set +e; PS0='{ps0}' PS1='{ps1}' PS2='{ps2}'; }}; \
-         export -n PROMPT_COMMAND PS0 PS1 PS2; set +o histexpand; \
-         PROMPT_COMMAND=\"${{PROMPT_COMMAND:+$PROMPT_COMMAND; }}{{ __dsh_prompt; }} 2>&-\"; \
-         HISTFILE=; history -c; }} 2>/dev/null"
-    )
+/// Shells whose prompt hooks are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ShellDialect {
+    /// GNU bash, 4.4 or newer.
+    #[default]
+    Bash,
+    /// zsh, 5.0 or newer.
+    Zsh,
+    /// fish, 3.2 or newer.
+    Fish,
 }
 
-/// Whether the shell at this path takes [`bash_install`].
-pub fn is_bash(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().contains("bash"))
+impl ShellDialect {
+    /// Where the shell is usually found.
+    pub fn default_path(self) -> &'static str {
+        match self {
+            Self::Bash => "/bin/bash",
+            Self::Zsh => "/usr/bin/zsh",
+            Self::Fish => "/usr/bin/fish",
+        }
+    }
+
+    /// Arguments with which it is interactive and reads no start-up files of the user.
+    pub fn default_args(self) -> &'static [&'static str] {
+        match self {
+            Self::Bash => &["--noprofile", "--norc", "-i"],
+            Self::Zsh => &["-f", "-i"],
+            Self::Fish => &["--no-config", "-i"],
+        }
+    }
+
+    /// Whether the shell at this path takes the hooks of this dialect.
+    pub(crate) fn speaks(self, path: &Path) -> bool {
+        let name = match self {
+            Self::Bash => "bash",
+            Self::Zsh => "zsh",
+            Self::Fish => "fish",
+        };
+        path.file_name().is_some_and(|it| it.to_string_lossy().contains(name))
+    }
+
+    /// What the shell needs in its environment before the hooks are there.
+    pub(crate) fn environment(self) -> (&'static str, &'static str) {
+        match self {
+            // Empty, not unset: the shell's own would be shown until the hooks are there.
+            Self::Bash | Self::Zsh => ("PS1", ""),
+            // What `HISTFILE` is to others.
+            Self::Fish => ("fish_history", ""),
+        }
+    }
+
+    /// The line that installs the hooks, typed once at the first prompt. It forgets itself in the
+    /// history, leaves nothing in the exported environment, and lets go of a history file that a
+    /// start-up file has named.
+    pub(crate) fn install(self, nonce: &Nonce) -> String {
+        match self {
+            Self::Bash => bash::install(nonce),
+            Self::Zsh => zsh::install(nonce),
+            Self::Fish => fish::install(nonce),
+        }
+    }
+
+    /// Whether the first prompt, before the hooks are there, is the shell's own.
+    pub(crate) fn prompts_at_first(self) -> bool {
+        self == Self::Fish
+    }
+
+    /// What the shell gives as the status of a line that it could not parse and did not run; none
+    /// where such a line is marked like a command.
+    pub(crate) fn syntax_error(self) -> Option<i32> {
+        match self {
+            Self::Bash => Some(2),
+            Self::Zsh => Some(1),
+            Self::Fish => None,
+        }
+    }
+
+    /// A job that was stopped gives the prompt back with a status of its own.
+    pub(crate) fn tells_stops(self) -> bool {
+        self != Self::Fish
+    }
+
+    /// An unfinished command is edited further at the same prompt; there is none for its rest.
+    pub(crate) fn edits_on(self) -> bool {
+        self == Self::Fish
+    }
+
+    /// The line editor itself asks the terminal what it can.
+    pub(crate) fn asks(self) -> bool {
+        self == Self::Fish
+    }
+
+    /// Keys that make a tab a character of the line.
+    pub(crate) fn literal_tab(self) -> &'static str {
+        match self {
+            Self::Bash | Self::Zsh => "\u{16}\t",
+            Self::Fish => "\u{1b}[133~",
+        }
+    }
+
+    /// Keys that empty the line.
+    pub(crate) fn discard_line(self) -> &'static str {
+        match self {
+            // The first leaves a search that some key may have begun.
+            Self::Bash => "\u{7}\u{15}",
+            Self::Zsh | Self::Fish => "\u{15}",
+        }
+    }
 }
 
 /// What the model sees of the prompt.

@@ -6,6 +6,7 @@
 //! session) → [`plugin`].
 //! `screen` and `readiness` are pure: no system call, no clock.
 
+mod answers;
 pub mod backend;
 pub mod config;
 pub mod dialect;

@@ -32,6 +32,7 @@ use self::{
     typing::Waiting,
 };
 use crate::{
+    answers::{self, Answers},
     config::Config,
     dialect::Nonce,
     readiness::{Judge, Moment, Settlement, ShellMarks, Step},
@@ -48,6 +49,7 @@ pub(crate) struct Task {
     /// The text that the screen dropped.
     transcript: Option<Transcript>,
     marks: ShellMarks,
+    answers: Answers,
     nonce: Nonce,
     judge: Judge,
     config: Arc<Config>,
@@ -107,7 +109,8 @@ impl Task {
             delivered: screen.end(),
             screen,
             transcript,
-            marks: ShellMarks::default(),
+            marks: ShellMarks::new(config.shell_dialect),
+            answers: Answers::default(),
             nonce,
             config,
             status,
@@ -229,6 +232,15 @@ impl Task {
         let deadline = match &self.live {
             // Of a shell that has ended only the rest of its output is waited for.
             _ if self.exit.is_some() => None,
+            None if self.answers.are_wanted(self.now()) => {
+                let next = self.answers.next_try();
+                if next <= self.now() {
+                    let evidence = self.process.probe(Depth::Full).await;
+                    self.answer(&evidence);
+                    return None;
+                }
+                Some(self.epoch + next)
+            }
             None => None,
             Some(live) if live.enter_due().is_some_and(|due| due <= self.now()) => {
                 self.type_line();
@@ -283,6 +295,10 @@ impl Task {
         if evidence.foreground != Some(self.process.pid()) {
             self.in_front = evidence.foreground;
         }
+        if self.answer(&evidence) {
+            // Whoever waited has input now, so this look says nothing any more.
+            return None;
+        }
         let now = self.now();
         if let Some(handover) = self.handover {
             match handover.outcome(&evidence, now) {
@@ -320,6 +336,31 @@ impl Task {
         }
     }
 
+    /// Types the replies that somebody is seen to wait for; false where there is nothing to say.
+    fn answer(&mut self, evidence: &Evidence) -> bool {
+        let now = self.now();
+        self.answers.looked(evidence);
+        if !self.answers.are_wanted(now) {
+            return false;
+        }
+        let facts = answers::Facts {
+            at_prompt: self.marks.prompt().is_some(),
+            bracketed_paste: self.screen.bracketed_paste(),
+            alternate: self.screen.alternate(),
+            printed: self.screen.printed(),
+        };
+        let replies = self.answers.replies(evidence, &facts);
+        if replies.is_empty() {
+            self.answers.tried(now);
+            return false;
+        }
+        self.process.write(&replies);
+        if let Some(live) = &mut self.live {
+            live.exchange.asked(now);
+        }
+        true
+    }
+
     /// The live exchange's cancellation, as long as it was not acted upon.
     fn cancel_signal(&self) -> Option<Cancel> {
         let live = self.live.as_ref().filter(|live| live.interrupt.is_none())?;
@@ -353,6 +394,7 @@ impl Task {
     /// Forgets all input that no program has read, as the terminal does on an interrupt key.
     fn forget_input(&mut self) {
         let discarded = usize::try_from(self.process.flush_input()).unwrap_or(usize::MAX);
+        self.answers.flushed();
         self.left.clear();
         self.open_line = 0;
         self.longest_unread = 0;
@@ -460,13 +502,17 @@ impl Task {
         self.screen.feed(&self.output, &mut self.events);
         self.output.clear();
         self.keep_dropped();
-        let mut marked = false;
+        let raw = self.process.modes().is_some_and(|it| !it.canonical);
+        let (mut marked, mut asked) = (false, false);
         for event in self.events.drain(..) {
             match event {
                 ScreenEvent::Osc133 { payload, .. } => {
                     if let Some(mark) = self.nonce.read_mark(&payload) {
                         self.marks.mark(mark, now);
                         marked = true;
+                        if self.marks.prompt().is_some() {
+                            self.answers.prompted();
+                        }
                         // bash gives its prompt back with a status of its own when a job stops.
                         if self.marks.may_be_stopped()
                             && self.in_front.is_some_and(|group| self.process.is_stopped(group))
@@ -481,7 +527,13 @@ impl Task {
                         self.marks.editor_closed();
                     }
                 }
-                ScreenEvent::AlternateScreen { .. } | ScreenEvent::Query { .. } => {}
+                ScreenEvent::Query { query, printed } => {
+                    if self.marks.prompt().is_none() || self.config.shell_dialect.asks() {
+                        self.answers.ask(query, printed, raw, now);
+                        asked = true;
+                    }
+                }
+                ScreenEvent::AlternateScreen { .. } => {}
             }
         }
         self.note_shown();
@@ -494,6 +546,9 @@ impl Task {
             }
             if marked && self.marks.prompt().is_none() {
                 live.exchange.command_started(now);
+            }
+            if asked {
+                live.exchange.asked(now);
             }
             if let Some(settler) = &live.settler {
                 settler.announce_output();

@@ -227,6 +227,12 @@ impl Exchange {
         self.next_look = self.next_look.min(now + FIRST_GAP);
     }
 
+    /// A program asked the terminal something, or was replied to: it is about to read.
+    pub fn asked(&mut self, now: Moment) {
+        self.last_event = now;
+        self.next_look = self.next_look.min(now + FIRST_GAP);
+    }
+
     /// The shell started a command: when it is done, the shell says so.
     pub fn command_started(&mut self, now: Moment) {
         self.next_look = now + ANSWER_GAP;

@@ -41,7 +41,7 @@ const SHORT_WAIT_MS: u64 = 1_000;
 const BEHIND_RELAY: Duration = Duration::from_millis(2);
 
 /// Programs whose other end is on another machine or in another container.
-const REMOTE: [&str; 11] = [
+pub(crate) const REMOTE: [&str; 11] = [
     "ssh",
     "mosh-client",
     "telnet",
@@ -240,8 +240,9 @@ impl Judge {
                 judgement.visibly_busy = false;
                 judgement.busy = None;
             }
-            judgement.edits_line =
-                !modes.canonical && matches!(claim.thread.wait, Wait::Multiplexed { .. });
+            // zsh's editor reads; it tells by bracketed paste.
+            let selects = matches!(claim.thread.wait, Wait::Multiplexed { .. });
+            judgement.edits_line = !modes.canonical && (selects || context.screen.bracketed_paste);
             judgement.verdict = claim.verdict;
         } else if let Some(verdict) = unseen::verdict(&look) {
             judgement.verdict = verdict;
@@ -392,7 +393,8 @@ impl Judge {
             // What a ring shows may be stale.
             Wait::Multiplexed { call: subprocess::Multiplexer::IoUring, .. } => false,
             _ => {
-                others.iter().all(is_own_wake_up)
+                // Whatever else a shell listens to at its prompt, it waits for a line.
+                (at_prompt || others.iter().all(is_own_wake_up))
                     && (alone || at_prompt || (main && others.is_empty()))
                     && (others.is_empty() || at_prompt || !children_work)
             }

@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use crate::dialect::Mark;
+use crate::dialect::{Mark, ShellDialect};
 
 /// Moments are counted from one start that all sessions share.
 pub type Moment = Duration;
@@ -24,13 +24,18 @@ pub struct ShellMarks {
     prompts_lost: bool,
     /// A prompt is marked that answers a line, and no start was.
     took_unmarked: bool,
+    /// A line was entered at the prompt, which led to nothing yet.
+    entered: bool,
+    /// It was interrupted since.
+    interrupted: bool,
+    dialect: ShellDialect,
 }
 
-/// The statuses bash gives to a job that was stopped: 128 and SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU.
-const STOPPED: RangeInclusive<i32> = 147..=150;
+/// The status a shell gives to a line that was interrupted: 128 and SIGINT.
+const INTERRUPTED: i32 = 130;
 
-/// The status bash gives to a line that it could not parse.
-const SYNTAX_ERROR: i32 = 2;
+/// The statuses a shell gives to a job that was stopped: 128 and SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU.
+const STOPPED: RangeInclusive<i32> = 147..=150;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
@@ -53,6 +58,11 @@ pub struct Finished {
 }
 
 impl ShellMarks {
+    /// Of a shell that has shown no mark yet.
+    pub fn new(dialect: ShellDialect) -> Self {
+        Self { dialect, ..Self::default() }
+    }
+
     /// An exchange begins: what ended before it is not its own.
     pub fn begin(&mut self) {
         self.finished = None;
@@ -66,19 +76,21 @@ impl ShellMarks {
                 self.end_command();
                 self.prompts_lost = self.started.is_some();
                 self.phase = Phase::Elsewhere;
+                self.entered = false;
                 self.started = Some(now);
             }
             Mark::Continuation => self.phase = Phase::Prompted(Prompt::Continuation),
             Mark::Prompt { status, history } => {
-                let taken = history.is_some() && history != self.history;
+                let taken = history.is_none() || history != self.history;
                 if self.started.is_some() {
                     self.prompted = Some((status, now));
-                } else if taken && status == Some(SYNTAX_ERROR) {
+                } else if taken && status.is_some() && status == self.dialect.syntax_error() {
                     let unsure = self.status == status;
                     self.finished = Some(Finished { status, duration: Moment::ZERO, unsure });
-                } else {
+                } else if status != Some(INTERRUPTED) && !self.dialect.edits_on() {
                     self.took_unmarked |= taken;
                 }
+                self.entered &= !taken && !std::mem::take(&mut self.interrupted);
                 self.phase = Phase::Prompted(Prompt::Primary);
                 self.prompts_lost = false;
                 self.status = status;
@@ -87,9 +99,17 @@ impl ShellMarks {
         }
     }
 
+    /// A line was typed at the prompt, with its end or without; `interrupt` tells that it takes back
+    /// what was entered, which the prompt's next showing confirms.
+    pub fn typed(&mut self, finished: bool, interrupt: bool) {
+        self.interrupted = interrupt;
+        self.entered = if interrupt { self.entered } else { finished };
+    }
+
     /// Whether the status behind which the prompt came back may be that of a job that was stopped.
     pub fn may_be_stopped(&self) -> bool {
-        self.prompted.is_some_and(|(status, _)| status.is_some_and(|it| STOPPED.contains(&it)))
+        let told = |status: Option<i32>| status.is_some_and(|it| STOPPED.contains(&it));
+        self.prompted.is_some_and(|(status, _)| !self.dialect.tells_stops() || told(status))
     }
 
     /// The prompt came back because the command was stopped: it has not ended.
@@ -133,6 +153,9 @@ impl ShellMarks {
     /// The kind of prompt that was shown last, if no command has started since.
     pub fn prompt(&self) -> Option<Prompt> {
         match self.phase {
+            Phase::Prompted(_) if self.entered && self.dialect.edits_on() => {
+                Some(Prompt::Continuation)
+            }
             Phase::Prompted(prompt) => Some(prompt),
             Phase::Elsewhere => None,
         }
@@ -171,6 +194,7 @@ mod tests {
 
     const CONTINUATION: Mark = Mark::Continuation;
     const COMMAND: Mark = Mark::CommandStart;
+    const UNSEEN: Mark = Mark::Prompt { status: None, history: None };
     /// A prompt after a line that was taken.
     const fn prompt(status: i32, history: u64) -> Mark {
         Mark::Prompt { status: Some(status), history: Some(history) }
@@ -208,8 +232,12 @@ mod tests {
             (&[COMMAND, COMMAND, prompt(2, 3)][..], primary, ran(2, 1)),
             // A line that could not be parsed.
             (&[prompt(2, 2)][..], primary, ran(2, 0)),
-            // A comment keeps the status.
+            // An unfinished command that was interrupted.
+            (&[CONTINUATION, prompt(130, 2)][..], primary, None),
+            // A comment, or a command whose start the shell no longer marks.
             (&[prompt(0, 2)][..], primary, None),
+            // A prompt that the shell could not mark itself.
+            (&[UNSEEN][..], primary, None),
         ] {
             let mut shell = after(marks);
             let prompt = shell.prompt();
@@ -220,6 +248,47 @@ mod tests {
         shell.finished(true);
         shell.mark(prompt(2, 3), Duration::from_millis(9));
         assert!(shell.finished(true).is_some_and(|it| it.unsure));
+    }
+
+    #[test]
+    fn a_line_without_the_mark_of_a_start() {
+        for (marks, unmarked) in [
+            (&[prompt(0, 2)][..], true),
+            (&[UNSEEN][..], true),
+            (&[prompt(0, 1)][..], false),
+            (&[prompt(130, 2)][..], false),
+            (&[COMMAND, prompt(1, 2)][..], false),
+        ] {
+            assert_eq!(after(marks).took_unmarked(), unmarked, "{marks:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_fish_edits_on_is_unfinished() {
+        let mut shell = ShellMarks::new(ShellDialect::Fish);
+        shell.mark(prompt(0, 1), Duration::ZERO);
+        shell.begin();
+        shell.typed(true, false);
+        assert_eq!(shell.prompt(), Some(Prompt::Continuation));
+        // The same prompt, drawn again.
+        shell.mark(prompt(0, 1), Duration::ZERO);
+        assert_eq!(shell.prompt(), Some(Prompt::Continuation));
+        shell.mark(COMMAND, Duration::ZERO);
+        assert_eq!(shell.prompt(), None);
+        shell.mark(prompt(3, 2), Duration::ZERO);
+        assert_eq!(shell.prompt(), Some(Prompt::Primary));
+        assert_eq!(shell.finished(true).and_then(|it| it.status), Some(3));
+        // An interrupt shows the same prompt again.
+        shell.typed(true, false);
+        shell.typed(false, true);
+        assert_eq!(shell.prompt(), Some(Prompt::Continuation));
+        shell.mark(prompt(3, 2), Duration::ZERO);
+        assert_eq!(shell.prompt(), Some(Prompt::Primary));
+        // An empty line leads to a new prompt.
+        shell.begin();
+        shell.typed(true, false);
+        shell.mark(prompt(3, 3), Duration::ZERO);
+        assert_eq!((shell.prompt(), shell.finished(true)), (Some(Prompt::Primary), None));
     }
 
     #[test]

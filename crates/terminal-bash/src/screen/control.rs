@@ -5,7 +5,7 @@
 
 use super::full_screen::{AlacrittyScreen, FullScreen};
 use super::grid::Part;
-use super::{InputModes, Query, ScreenEvent, ScreenState};
+use super::{Colour, InputModes, Query, ScreenEvent, ScreenState};
 
 impl ScreenState {
     /// Printable ASCII.
@@ -132,10 +132,11 @@ impl ScreenState {
         events.push(ScreenEvent::Query { query, printed: self.printed });
     }
 
-    /// A whole and properly terminated `OSC`.
+    /// A whole and properly terminated `OSC`; `bell` tells by which of its two ends.
     pub(super) fn operating_system_command(
         &mut self,
         payload: &[u8],
+        bell: bool,
         events: &mut Vec<ScreenEvent>,
     ) {
         if let Some(mark) = payload.strip_prefix(b"133;") {
@@ -145,10 +146,8 @@ impl ScreenState {
             payload.strip_prefix(b"0;").or_else(|| payload.strip_prefix(b"2;"))
         {
             self.title = String::from_utf8_lossy(title).into_owned();
-        } else if payload == b"10;?" {
-            self.query(Query::ForegroundColour, events);
-        } else if payload == b"11;?" {
-            self.query(Query::BackgroundColour, events);
+        } else if let Some(of) = Colour::asked(payload) {
+            self.query(Query::Colour { of, bell }, events);
         }
     }
 

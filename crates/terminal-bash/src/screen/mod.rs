@@ -117,10 +117,41 @@ pub enum Query {
         /// Columns.
         columns: u16,
     },
-    /// `OSC 10 ; ?` (foreground).
-    ForegroundColour,
-    /// `OSC 11 ; ?` (background).
-    BackgroundColour,
+    /// `OSC 4 ; n ; ?` and the like: what does this colour look like?
+    Colour {
+        /// Which.
+        of: Colour,
+        /// The question ended in `BEL`, so the reply does.
+        bell: bool,
+    },
+}
+
+/// A colour that a program may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// `OSC 4`, one of 256.
+    Palette(u8),
+    /// `OSC 10`.
+    Foreground,
+    /// `OSC 11`.
+    Background,
+    /// `OSC 12`.
+    Cursor,
+}
+
+impl Colour {
+    /// The colour that an `OSC` with this payload asks for.
+    fn asked(payload: &[u8]) -> Option<Self> {
+        match payload {
+            b"10;?" => Some(Self::Foreground),
+            b"11;?" => Some(Self::Background),
+            b"12;?" => Some(Self::Cursor),
+            _ => {
+                let index = payload.strip_prefix(b"4;")?.strip_suffix(b";?")?;
+                std::str::from_utf8(index).ok()?.parse().ok().map(Self::Palette)
+            }
+        }
+    }
 }
 
 /// The screen of one session.

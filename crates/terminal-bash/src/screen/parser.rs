@@ -76,7 +76,7 @@ impl Decoder {
                 State::String { osc } => self.string(rest, osc, screen, events),
                 State::StringEscape { osc } => {
                     if rest[0] == b'\\' {
-                        self.end_string(osc, screen, events);
+                        self.end_string(osc, false, screen, events);
                         1
                     } else {
                         // Not a terminator: the string is void and the escape stands for itself.
@@ -312,13 +312,13 @@ impl Decoder {
                     return at + 1;
                 }
                 0x07 => {
-                    self.end_string(osc, screen, events);
+                    self.end_string(osc, true, screen, events);
                     return at + 1;
                 }
                 // `ST` as one C1 control, which is two bytes in UTF-8.
                 0x9c if self.previous == 0xc2 => {
                     self.payload.pop();
-                    self.end_string(osc, screen, events);
+                    self.end_string(osc, false, screen, events);
                     return at + 1;
                 }
                 0x00..=0x1f => {}
@@ -331,10 +331,16 @@ impl Decoder {
         bytes.len()
     }
 
-    fn end_string(&mut self, osc: bool, screen: &mut ScreenState, events: &mut Vec<ScreenEvent>) {
+    fn end_string(
+        &mut self,
+        osc: bool,
+        bell: bool,
+        screen: &mut ScreenState,
+        events: &mut Vec<ScreenEvent>,
+    ) {
         self.state = State::Ground;
         if osc && !self.overlong {
-            screen.operating_system_command(&self.payload, events);
+            screen.operating_system_command(&self.payload, bell, events);
         }
     }
 }

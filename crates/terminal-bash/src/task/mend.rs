@@ -12,7 +12,7 @@ use subprocess::{Evidence, LineSetting};
 use terminal::{LastCommand, StateKind, WaitReason};
 
 use super::{Task, new_screen, send::Live};
-use crate::{config::ShellDialect, input, readiness::Settlement};
+use crate::{dialect::ShellDialect, input, readiness::Settlement};
 
 /// A shell takes a fraction of a millisecond; one that does not answer is left alone.
 const LONGEST: Duration = Duration::from_secs(2);

@@ -14,7 +14,7 @@ use terminal::{
 use super::{Task, interrupt::Interrupt, typing::ApartEnter};
 use crate::{
     input,
-    readiness::{Exchange, InputFacts, Limits, Moment, Settlement, Verdict},
+    readiness::{Exchange, InputFacts, Limits, Moment, Prompt, Settlement, Verdict},
     screen::Position,
     settler::{Follower, Settler},
     typing::Stroke,
@@ -133,6 +133,7 @@ impl Task {
         }
         let mut lines = std::mem::take(&mut self.left);
         lines.extend(input::lines(&request.text, request.submit));
+        self.clear_replies();
         self.begin_exchange(Some(settler), self.config.bound(request.background));
         if let Some(live) = &mut self.live {
             live.text.clone_from(&request.text);
@@ -145,6 +146,18 @@ impl Task {
         // What is stopping gets nothing: it is typed when the shell waits for it.
         if self.handover.is_none() {
             self.type_line();
+        }
+    }
+
+    /// Keeps replies of the terminal that nobody has read from coming before what is sent: those in
+    /// the terminal are dropped, and those that a shell took for keys are taken back.
+    fn clear_replies(&mut self) {
+        if self.answers.only_replies() {
+            self.process.flush_input();
+            self.answers.flushed();
+        }
+        if self.answers.take_stray() && self.marks.prompt() == Some(Prompt::Primary) {
+            self.process.write(self.config.shell_dialect.discard_line().as_bytes());
         }
     }
 
@@ -361,9 +374,10 @@ impl Task {
     }
 }
 
-/// Whether a text may make the shell run something: it is no comment and nothing but blanks, and no
+/// Whether a text may make the shell run something: it is not only comments and blanks, and no
 /// interrupt took it back.
 fn may_run(text: &str) -> bool {
-    let seen = text.trim_matches(|it: char| it.is_control() || it.is_whitespace());
-    !seen.is_empty() && !seen.starts_with('#') && !text.contains('\u{3}')
+    let blank = |it: char| it.is_control() || it.is_whitespace();
+    let mut firsts = text.lines().filter_map(|line| line.chars().find(|it| !blank(*it)));
+    !text.contains('\u{3}') && firsts.any(|it| it != '#')
 }

@@ -4,11 +4,7 @@ use dsh_core::Cancel;
 use terminal::{DISPOSAL_GRACE, SessionStatus, TerminalError, WaitReason};
 
 use super::{Task, new_screen};
-use crate::{
-    config::ShellDialect,
-    dialect::{self, PROMPT},
-    readiness::Settlement,
-};
+use crate::{dialect::PROMPT, readiness::Settlement};
 
 impl Task {
     /// Waits until the shell reads its first command, and installs its hooks.
@@ -31,7 +27,7 @@ impl Task {
                 let (shell, bound) = (self.config.shell_path.display(), self.config.timeout_ms);
                 return failed(format!("`{shell}` showed no prompt within {bound} ms"));
             }
-            WaitReason::StdinRead if dialect::is_bash(&self.config.shell_path) => {
+            WaitReason::StdinRead if self.config.shell_dialect.speaks(&self.config.shell_path) => {
                 self.install_hooks(&cancel).await?;
             }
             WaitReason::StdinRead | WaitReason::InferredIdle => {}
@@ -44,9 +40,7 @@ impl Task {
     /// Types the line that makes the shell mark its prompts. Nothing of it is shown, unless the
     /// shell turns out not to understand it.
     async fn install_hooks(&mut self, cancel: &Cancel) -> Result<(), TerminalError> {
-        let line = match self.config.shell_dialect {
-            ShellDialect::Bash => dialect::bash_install(&self.nonce),
-        };
+        let line = self.config.shell_dialect.install(&self.nonce);
         let scratch = new_screen(&self.config);
         let shown = std::mem::replace(&mut self.screen, scratch);
         self.hidden = Some(Vec::new());
@@ -61,9 +55,9 @@ impl Task {
         let hidden = self.hidden.take().unwrap_or_default();
         if self.marks.prompt().is_some() {
             self.marks.finished(true);
-            if self.screen.cursor_column() > 0 {
-                self.show(b"\r\n");
-            }
+            let text = self.screen.cursor_column() > 0;
+            let keep = text && !self.config.shell_dialect.prompts_at_first();
+            self.show(if keep { "\r\n".as_bytes() } else { b"\r\x1b[K" });
             if editor {
                 self.show(b"\x1b[?2004h");
             }

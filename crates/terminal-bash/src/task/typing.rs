@@ -12,7 +12,7 @@ use crate::{
     typing::{self, Reader, Stroke},
 };
 
-/// The key that makes the tab behind it text, in the line editor of a shell.
+/// The key that makes the tab behind it text, in the line editors of a library.
 const TAB: &str = "\u{16}\t";
 /// Programs that tell typing from a paste by the time between two keys call less than this one.
 const KEY_GAP: Duration = Duration::from_millis(60);
@@ -58,6 +58,7 @@ impl Task {
         let now = self.now();
         let modes = self.process.modes();
         let canonical = modes.is_some_and(|it| it.canonical);
+        let at_prompt = !canonical && self.marks.prompt().is_some();
         let before = self.before();
         let Some(first) = self.live.as_ref().and_then(|live| live.lines.front()) else {
             return false;
@@ -78,6 +79,10 @@ impl Task {
         live.apart_enter = stroke.enter_follows.then(ApartEnter::default);
         self.open_line = if canonical { input::open_line(self.open_line, &stroke.text) } else { 0 };
         self.longest_unread = self.longest_unread.max(stroke.bytes.len());
+        if at_prompt {
+            self.marks.typed(!unfinished, stroke.text.contains('\u{3}'));
+        }
+        self.answers.typed();
         self.process.write(stroke.bytes.as_bytes());
         live.stroke = stroke;
         self.note_shown();
@@ -99,14 +104,15 @@ impl Task {
         let ours = self.live.as_ref().is_some_and(|live| live.settler.is_none());
         let at_prompt = self.marks.prompt().is_some();
         let pastes = self.screen.bracketed_paste();
+        let tab = self.config.shell_dialect.literal_tab();
         if canonical || self.process.modes().is_none() {
             Reader::Lines
         } else if ours {
-            Reader::Shell { pastes: false, tab: TAB }
+            Reader::Shell { pastes: false, tab }
         } else if self.screen.alternate() {
             Reader::FullScreen
         } else if at_prompt {
-            Reader::Shell { pastes, tab: TAB }
+            Reader::Shell { pastes, tab }
         } else if pastes {
             let blocks = self.waiting.as_ref().is_some_and(|it| it.how == How::Loops);
             Reader::Editor { blocks: blocks && !self.relayed }

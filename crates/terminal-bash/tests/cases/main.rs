@@ -1,9 +1,12 @@
 //! What breaks such tools in the field, each with the right answer, on a real bash.
 
+mod dialects;
 mod ends;
+mod hooks;
 mod input;
 mod mend;
 mod output;
+mod queries;
 mod readiness;
 mod relays;
 mod shell;

@@ -1,7 +1,7 @@
 //! Small streams and the text they show.
 
 use super::super::row::width;
-use super::super::{Query, ScreenEvent};
+use super::super::{Colour, Query, ScreenEvent};
 use super::{CONFIG, config, fed, shown, text};
 
 /// Streams on a window of the default size.
@@ -303,8 +303,10 @@ fn questions_are_events() {
         ("\x1b[?2026$p", Query::PrivateMode { mode: 2026, set: None }),
         ("\x1b[?u", Query::KeyboardFlags),
         ("\x1b[18t", Query::WindowSize { rows: 40, columns: 160 }),
-        ("\x1b]10;?\x07", Query::ForegroundColour),
-        ("\x1b]11;?\x1b\\", Query::BackgroundColour),
+        ("\x1b]10;?\x07", Query::Colour { of: Colour::Foreground, bell: true }),
+        ("\x1b]11;?\x1b\\", Query::Colour { of: Colour::Background, bell: false }),
+        ("\x1b]12;?\x1b\\", Query::Colour { of: Colour::Cursor, bell: false }),
+        ("\x1b]4;201;?\x07", Query::Colour { of: Colour::Palette(201), bell: true }),
     ];
     for (stream, query) in table {
         let events = fed(CONFIG, stream.as_bytes()).1;
