@@ -24,10 +24,7 @@ pub struct ShellMarks {
     prompts_lost: bool,
     /// A prompt is marked that answers a line, and no start was.
     took_unmarked: bool,
-    /// A line was entered at the prompt, which led to nothing yet.
-    entered: bool,
-    /// It was interrupted since.
-    interrupted: bool,
+    entry: Entry,
     dialect: ShellDialect,
 }
 
@@ -43,6 +40,16 @@ enum Phase {
     #[default]
     Elsewhere,
     Prompted(Prompt),
+}
+
+/// Whether a line was entered at the prompt that led to nothing yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Entry {
+    #[default]
+    None,
+    Entered,
+    /// It is being taken back, which the prompt's next showing confirms.
+    Interrupted,
 }
 
 /// A command that the shell says has ended.
@@ -76,7 +83,7 @@ impl ShellMarks {
                 self.end_command();
                 self.prompts_lost = self.started.is_some();
                 self.phase = Phase::Elsewhere;
-                self.entered = false;
+                self.entry = Entry::None;
                 self.started = Some(now);
             }
             Mark::Continuation => self.phase = Phase::Prompted(Prompt::Continuation),
@@ -90,7 +97,9 @@ impl ShellMarks {
                 } else if status != Some(INTERRUPTED) && !self.dialect.edits_on() {
                     self.took_unmarked |= taken;
                 }
-                self.entered &= !taken && !std::mem::take(&mut self.interrupted);
+                if taken || self.entry == Entry::Interrupted {
+                    self.entry = Entry::None;
+                }
                 self.phase = Phase::Prompted(Prompt::Primary);
                 self.prompts_lost = false;
                 self.status = status;
@@ -99,11 +108,14 @@ impl ShellMarks {
         }
     }
 
-    /// A line was typed at the prompt, with its end or without; `interrupt` tells that it takes back
-    /// what was entered, which the prompt's next showing confirms.
+    /// A line was typed at the prompt, with its end or without, or an interrupt.
     pub fn typed(&mut self, finished: bool, interrupt: bool) {
-        self.interrupted = interrupt;
-        self.entered = if interrupt { self.entered } else { finished };
+        self.entry = match (interrupt, self.entry) {
+            (true, Entry::None) => Entry::None,
+            (true, _) => Entry::Interrupted,
+            (false, _) if finished => Entry::Entered,
+            (false, _) => Entry::None,
+        };
     }
 
     /// Whether the status behind which the prompt came back may be that of a job that was stopped.
@@ -153,7 +165,7 @@ impl ShellMarks {
     /// The kind of prompt that was shown last, if no command has started since.
     pub fn prompt(&self) -> Option<Prompt> {
         match self.phase {
-            Phase::Prompted(_) if self.entered && self.dialect.edits_on() => {
+            Phase::Prompted(_) if self.entry != Entry::None && self.dialect.edits_on() => {
                 Some(Prompt::Continuation)
             }
             Phase::Prompted(prompt) => Some(prompt),
