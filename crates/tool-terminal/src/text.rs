@@ -304,7 +304,7 @@ pub fn title(typed: &str) -> String {
     if typed.is_empty() { "(send input)".to_owned() } else { one_line(typed) }
 }
 
-/// A text as one line of at most [`TITLE_BYTES`]: control characters escaped, cut.
+/// A text as one line of at most 200 bytes: control characters escaped, cut.
 pub fn one_line(text: &str) -> String {
     // Escaping never shortens, so what lies beyond the bound cannot show up in the line.
     let cut = head(text, TITLE_BYTES + 1);

@@ -1,7 +1,7 @@
 //! The format of scenario files: what is typed into a program, and what must be seen.
 //!
 //! A file is a family, a scenario one session from its first prompt on, a step one send.
-//! [`Family::parse`] accepts only steps that can fail for an early verdict: each names a text that
+//! Reading a family accepts only steps that can fail for an early verdict: each names a text that
 //! the verdict must not come before. A time is never needed for that, but sharpens it.
 
 use std::{path::Path, str::FromStr};
