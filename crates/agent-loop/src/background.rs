@@ -13,7 +13,7 @@ use std::{
 
 use agents::Agent;
 use dsh_core::lock;
-use jobs::{JobId, JobRegistry};
+use jobs::{JobId, JobRegistry, JobSnapshot};
 use tokio::sync::watch;
 
 /// The jobs of one agent.
@@ -46,14 +46,27 @@ impl Background {
         let name = format!("agent-loop {}", NEXT.fetch_add(1, Ordering::Relaxed));
         jobs.on_job_done(agent.scope(), &name, Arc::new(listener)).ok()?;
         // What had ended before was announced before.
-        let before = jobs.list(Some(agent)).into_iter().filter(|it| !it.status.is_live());
-        lock(&heard.ids).extend(before.map(|it| it.id));
-        Some(Self { jobs, agent: Arc::clone(agent), heard })
+        let this = Self { jobs, agent: Arc::clone(agent), heard };
+        let before = this.owned().into_iter().filter(|it| !it.status.is_live());
+        lock(&this.heard.ids).extend(before.map(|it| it.id));
+        Some(this)
+    }
+
+    /// The agent's own jobs: of the ends of others it does not hear.
+    fn owned(&self) -> Vec<JobSnapshot> {
+        let mut jobs = self.jobs.list(Some(&self.agent));
+        jobs.retain(|it| it.owned);
+        jobs
+    }
+
+    /// Those that are still at work.
+    pub(crate) fn live(&self) -> BTreeSet<JobId> {
+        self.owned().into_iter().filter(|it| it.status.is_live()).map(|it| it.id).collect()
     }
 
     /// Whether a job still runs, or its end is not known to everybody.
     pub(crate) fn is_pending(&self) -> bool {
-        let jobs = self.jobs.list(Some(&self.agent));
+        let jobs = self.owned();
         let mut heard = lock(&self.heard.ids);
         // Those that the registry has forgotten do not come back.
         heard.retain(|id| jobs.iter().any(|it| it.id == *id));

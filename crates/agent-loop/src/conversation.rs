@@ -1,10 +1,11 @@
 //! Turns and steps of one agent.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use agents::{Agent, AgentStatus};
 use dsh_core::Cancel;
 use futures_util::FutureExt as _;
+use jobs::JobId;
 use model::{EndReason, Message, ModelError, ModelRequest, ToolRequest, ToolSchema};
 use serde_json::{Value, json};
 use session_log::{Event, LoggedCall};
@@ -21,6 +22,9 @@ use crate::{
 
 /// How often a reply that was cut is asked for again, in one step.
 const MORE_ATTEMPTS: u32 = 2;
+
+/// The API's word for a reply that was cut for what it says.
+const CONTENT_FILTER: &str = "content_filter";
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,8 @@ pub struct Conversation {
     history: History,
     background: Option<Background>,
     secrets: Secrets,
+    /// Jobs at work and the calls that started them: their tools may yet learn of secrets.
+    started: Vec<(JobId, ToolRequest)>,
 }
 
 /// The agent is busy while this lives.
@@ -78,7 +84,7 @@ impl Conversation {
     ) -> Self {
         let background = parts.jobs.get().and_then(|jobs| Background::of(&agent, jobs));
         let (history, secrets) = (History::default(), Secrets::default());
-        Self { parts, agent, observer, history, background, secrets }
+        Self { parts, agent, observer, history, background, secrets, started: Vec::new() }
     }
 
     /// A turn about a message of the user.
@@ -108,19 +114,20 @@ impl Conversation {
             // Those of a reply that was cancelled may not be all, and nobody wants them.
             let calls = if matches!(end, End::Cancelled) { Vec::new() } else { calls };
             self.take_reply(text, reasoning, &calls);
-            match end {
+            let reason = match end {
                 End::Cancelled => return Ok(TurnEnd::Cancelled),
                 End::Reason(reason) if calls.is_empty() => return Ok(reason.into()),
-                End::Reason(_) => {}
-            }
+                End::Reason(reason) => reason,
+            };
             for call in &calls {
-                self.run(call, cancel).await;
+                self.run(call, &reason, cancel).await;
             }
         }
     }
 
     /// What the model says next. One history that is too long for it is cut; a reply that breaks off
-    /// is asked for again: nothing has been done about it.
+    /// is asked for again: nothing has been done about it. One that never began is not: what could
+    /// be done about that, the provider has done.
     async fn ask(&mut self, cancel: &Cancel) -> Result<Said, ModelError> {
         if let Some(trimmed) = self.history.fit(self.parts.max_history_bytes) {
             self.observer.event(LoopEvent::Trimmed(trimmed));
@@ -130,7 +137,8 @@ impl Conversation {
         loop {
             self.observer.event(LoopEvent::Asking);
             let reply = self.parts.model.reply(self.request());
-            match listen(reply, &*self.observer, cancel).await {
+            let mut told = false;
+            match listen(reply, &*self.observer, &mut told, cancel).await {
                 Err(ModelError::ContextTooLong(message)) if may_shrink => {
                     may_shrink = false;
                     let Some(trimmed) = self.history.shrink(self.history.bytes() / 2) else {
@@ -138,7 +146,7 @@ impl Conversation {
                     };
                     self.observer.event(LoopEvent::Trimmed(trimmed));
                 }
-                Err(ModelError::Cut(reason)) if attempts < MORE_ATTEMPTS => {
+                Err(ModelError::Cut(reason)) if told && attempts < MORE_ATTEMPTS => {
                     attempts += 1;
                     let delay = Duration::ZERO;
                     self.observer.event(LoopEvent::Retry { reason: &reason, delay });
@@ -162,14 +170,16 @@ impl Conversation {
     }
 
     /// Waits until a notice wakes the idle agent. False when none will: nothing runs in the
-    /// background any more, or the agent was woken as often as its notices allow. A cancellation
-    /// is a reason to wake too: the next turn ends at once.
+    /// background any more, or the agent was woken as often as its notices allow, whatever still
+    /// runs. A cancellation is a reason to wake too: the next turn ends at once.
     pub async fn woken(&self, cancel: &Cancel) -> bool {
         let woken = || self.agent.inbox().wake().now_or_never().is_some();
         if woken() {
             return true;
         }
-        let Some(background) = self.background.as_ref().filter(|it| it.is_pending()) else {
+        let could_wake = self.agent.inbox().could_wake();
+        let pending = self.background.as_ref().filter(|it| could_wake && it.is_pending());
+        let Some(background) = pending else {
             return woken();
         };
         self.observer.event(LoopEvent::Waiting);
@@ -196,6 +206,7 @@ impl Conversation {
         for call in calls {
             self.learn_secrets(call);
         }
+        self.learn_of_jobs();
         let logged: Vec<LoggedCall> = calls.iter().map(|it| self.logged(it)).collect();
         let said = Event::assistant_message(&self.secrets.hide(&content), &logged);
         self.log(said.with_reasoning(&self.secrets.hide(&reasoning)));
@@ -209,16 +220,36 @@ impl Conversation {
         }
     }
 
+    /// Learns what the calls that started jobs are known to type by now.
+    fn learn_of_jobs(&mut self) {
+        let live = self.live_jobs();
+        let mut started = std::mem::take(&mut self.started);
+        for (_, call) in &started {
+            self.learn_secrets(call);
+        }
+        // Of one that has ended all is known.
+        started.retain(|(job, _)| live.contains(job));
+        self.started = started;
+    }
+
+    fn live_jobs(&self) -> BTreeSet<JobId> {
+        self.background.as_ref().map(Background::live).unwrap_or_default()
+    }
+
     fn logged(&self, call: &ToolRequest) -> LoggedCall {
         let arguments = match arguments(call) {
-            Ok(arguments) => self.parts.tools.log_arguments(&call.name, &arguments),
+            Ok(arguments) => {
+                let logged = self.parts.tools.log_arguments(&call.name, &arguments);
+                self.secrets.hide_in(logged)
+            }
             Err(_) => withheld(&Value::String(call.arguments.clone())),
         };
         LoggedCall { call_id: call.id.clone(), name: call.name.clone(), arguments }
     }
 
-    /// Runs one call to its end.
-    async fn run(&mut self, request: &ToolRequest, cancel: &Cancel) {
+    /// Runs one call of a reply that ended for `reason` to its end.
+    async fn run(&mut self, request: &ToolRequest, reason: &EndReason, cancel: &Cancel) {
+        let before = self.live_jobs();
         let tools = &self.parts.tools;
         let call = ToolCall {
             call_id: request.id.clone(),
@@ -228,7 +259,7 @@ impl Conversation {
             cancel: cancel.clone(),
             progress: Some(Arc::new(Output(Arc::clone(&self.observer)))),
         };
-        let parsed = arguments(request);
+        let parsed = complete(reason).and_then(|()| arguments(request));
         let (shown, intent) = match &parsed {
             Ok(arguments) => {
                 let secrets = tools.secrets(&request.name, arguments);
@@ -248,7 +279,8 @@ impl Conversation {
         });
         let (result, intent) = match parsed {
             Ok(arguments) => {
-                let result = tools.call(ToolCall { arguments: arguments.clone(), ..call }).await;
+                let call = ToolCall { arguments: arguments.clone(), ..call };
+                let result = tools.call_hiding(call, |it| self.secrets.hide_in(it)).await;
                 let intent = tools.present_result(&request.name, &arguments, &result);
                 (result, intent)
             }
@@ -256,6 +288,8 @@ impl Conversation {
         };
         self.observer.event(LoopEvent::CallEnded { result: &result, intent });
         let content = result.text();
+        let began = self.live_jobs().into_iter().filter(|it| !before.contains(it));
+        self.started.extend(began.map(|job| (job, request.clone())));
         self.learn_secrets(request);
         self.history.push(Message::Tool { call_id: request.id.clone(), content });
     }
@@ -269,6 +303,24 @@ impl Conversation {
             tracing::warn!(%error, "the session log lacks a message");
         }
     }
+}
+
+/// Whether the calls of a reply that ended so are all there. The last of a reply that was cut may be
+/// JSON by chance, as a shorter command is a command.
+fn complete(reason: &EndReason) -> Result<(), ToolError> {
+    let why = match reason {
+        EndReason::Length => "the reply was cut at the longest that the model can give",
+        EndReason::Other(word) if word == CONTENT_FILTER => {
+            "the model's server cut the reply (content_filter)"
+        }
+        // Servers have words of their own for a reply that is complete.
+        _ => return Ok(()),
+    };
+    let message = format!(
+        "{why}, so this call may be incomplete and was not run: send it again whole, in a shorter \
+         reply"
+    );
+    Err(ToolError::new("LoopError", "INCOMPLETE_CALL", message))
 }
 
 /// The arguments of a call, if they are JSON. The error quotes nothing of them.

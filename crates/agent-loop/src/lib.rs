@@ -7,7 +7,7 @@
 //! Guarantees:
 //! - system prompt and tool schemas are those of the moment of the step;
 //! - each call of a reply is answered by one result, in order: also a call of an unknown tool, one
-//!   with broken arguments, and one that a cancellation came before;
+//!   with broken arguments, one of a reply that was cut, and one that a cancellation came before;
 //! - a cancelled turn ends when its running call has come to its end;
 //! - what the model reads and says is in the session log once, but for secrets: of the arguments of
 //!   a call stands there what the tool allows to be logged, and what a tool is known to have typed
@@ -122,7 +122,7 @@ impl AgentLoop {
     }
 
     /// Works on one task: the turn of the task, and those that notices wake the agent for. While
-    /// jobs of the agent run, their notices are waited for.
+    /// jobs of the agent run, their notices are waited for, as long as one could wake it.
     ///
     /// # Errors
     /// The model failed for good. What runs on the agent's behalf goes on until the agent ends.

@@ -24,10 +24,12 @@ pub(crate) enum End {
     Cancelled,
 }
 
-/// Listens to the end of a reply. A cancellation drops the request.
+/// Listens to the end of a reply. A cancellation drops the request. `told` is set once some of the
+/// reply itself has come.
 pub(crate) async fn listen(
     mut reply: Reply,
     observer: &dyn LoopObserver,
+    told: &mut bool,
     cancel: &Cancel,
 ) -> Result<Said, ModelError> {
     let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
@@ -38,14 +40,16 @@ pub(crate) async fn listen(
             () = cancel.cancelled() => break End::Cancelled,
             event = reply.next() => event,
         };
-        match event.transpose()? {
+        let event = event.transpose()?;
+        *told |= event.as_ref().is_some_and(|it| !matches!(it, ModelEvent::Retry { .. }));
+        match event {
             Some(ModelEvent::Text(piece)) => {
                 observer.event(LoopEvent::Text(&piece));
                 text.push_str(&piece);
             }
             Some(ModelEvent::Reasoning(thought)) => reasoning = thought,
             Some(ModelEvent::ToolCall(call)) => calls.push(call),
-            Some(ModelEvent::Usage(told)) => usage = Some(told),
+            Some(ModelEvent::Usage(tokens)) => usage = Some(tokens),
             Some(ModelEvent::Retry { reason, delay }) => {
                 observer.event(LoopEvent::Retry { reason: &reason, delay });
             }

@@ -5,6 +5,8 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
+use serde_json::Value;
+
 /// Bytes of the shortest secret that is looked for.
 const LEAST: usize = 4;
 
@@ -28,6 +30,18 @@ impl Secrets {
         found.into_iter().fold(Cow::Borrowed(text), |text, secret| {
             Cow::Owned(text.replace(secret, &format!("({} bytes, echo off)", secret.len())))
         })
+    }
+
+    /// The value as it may be logged. Names of properties are the tools' own.
+    pub(crate) fn hide_in(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.hide(&text).into_owned()),
+            Value::Array(items) => items.into_iter().map(|it| self.hide_in(it)).collect(),
+            Value::Object(named) => {
+                named.into_iter().map(|(name, value)| (name, self.hide_in(value))).collect()
+            }
+            other => other,
+        }
     }
 }
 

@@ -103,6 +103,8 @@ struct State {
     notices: Vec<Notice>,
     /// How often the agent was woken since the last message of its user.
     woken: u32,
+    /// Of the notices that are expected, how often the agent may be woken for one.
+    expected: u32,
 }
 
 impl State {
@@ -122,6 +124,20 @@ impl Inbox {
     /// Appends a notice and wakes whoever waits.
     pub fn push(&self, notice: Notice) {
         self.change(|state| state.notices.push(notice));
+    }
+
+    /// Says that notices are to come for which an idle agent may be woken while it was woken less
+    /// often than `wakes` times. The greatest number that was said stands.
+    pub fn expect(&self, wakes: u32) {
+        self.change(|state| state.expected = state.expected.max(wakes));
+    }
+
+    /// Whether a notice, one that waits or one that is expected, could wake the agent. While the
+    /// user does not speak, no becomes yes only by [`Self::expect`] or a notice that nobody expected.
+    pub fn could_wake(&self) -> bool {
+        let state = self.current();
+        let waiting = state.notices.iter().map(|it| it.wakes).max().unwrap_or(0);
+        state.woken < state.expected.max(waiting)
     }
 
     /// Takes all notices, oldest first.
@@ -230,6 +246,24 @@ mod tests {
             }
             inbox.user_spoke();
         }
+    }
+
+    #[test]
+    fn what_could_wake_is_known_beforehand() {
+        let inbox = Inbox::new();
+        assert!(!inbox.could_wake());
+        inbox.expect(1);
+        inbox.expect(0);
+        assert!(inbox.could_wake());
+        inbox.push(Notice::new("one").waking(1));
+        assert_eq!(inbox.wake().now_or_never(), Some(()));
+        assert!(!inbox.could_wake());
+        inbox.push(Notice::new("two").waking(2));
+        assert!(inbox.could_wake());
+        inbox.drain();
+        assert!(!inbox.could_wake());
+        inbox.user_spoke();
+        assert!(inbox.could_wake());
     }
 
     #[tokio::test]

@@ -103,6 +103,9 @@ pub struct JobSnapshot {
     /// When it ended, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<u64>,
+    /// Whether it has an owner. A job of nobody is seen by everybody.
+    #[serde(skip)]
+    pub owned: bool,
     /// Most bytes of one text about it; none where its producer sets no bound.
     #[serde(skip)]
     pub output_limit_bytes: Option<usize>,

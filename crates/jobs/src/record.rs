@@ -122,6 +122,7 @@ impl Job {
             detail: state.detail.clone(),
             started_at: self.started_at,
             finished_at: state.finished_at,
+            owned: self.owner.is_some(),
             output_limit_bytes: self.limit,
         }
     }

@@ -106,7 +106,10 @@ impl Plugin for ToolJobs {
         let section =
             Section { name: "tool:jobs".to_owned(), order: 106, text: GUIDANCE.to_owned() };
         prompt.contribute(ctx.scope(), section)?;
-        let notifier = Notifier::new(&config);
+        let notifier = Arc::new(Notifier::new(&config));
+        let expecting = Arc::clone(&notifier);
+        let changed = Arc::new(move |owner: Option<&Arc<Agent>>| expecting.expect(owner));
+        jobs.on_jobs_changed(ctx.scope(), "tool-jobs", changed)?;
         let told = Arc::new(move |done: &jobs::JobDone| notifier.job_done(done));
         jobs.on_job_done(ctx.scope(), "tool-jobs", told)?;
         jobs.attach_controller(ctx.scope(), "tool-jobs", Arc::new(serves))?;

@@ -1,6 +1,8 @@
 //! Notices of finished jobs.
 
-use agents::Notice;
+use std::sync::Arc;
+
+use agents::{Agent, Notice};
 use jobs::JobDone;
 
 use crate::{CompletionDelivery, Config, text};
@@ -19,6 +21,13 @@ impl Notifier {
                 CompletionDelivery::Wakeup => most,
                 CompletionDelivery::Quiet => 0,
             },
+        }
+    }
+
+    /// A job of this owner was started, or has changed.
+    pub(crate) fn expect(&self, owner: Option<&Arc<Agent>>) {
+        if let Some(owner) = owner {
+            owner.inbox().expect(self.wakes);
         }
     }
 

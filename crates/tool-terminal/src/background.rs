@@ -14,7 +14,7 @@ use std::{
 
 use dsh_core::{async_trait, lock};
 use jobs::{CancelCause, Ending, JobCancel, JobEnd, JobKind, JobOutput, JobWork};
-use terminal::{SendOperation, SendOutcome, SessionStatus, Shown, TerminalError, WaitReason};
+use terminal::{SendOperation, SendOutcome, SessionStatus, Shown, WaitReason};
 use tokio_util::sync::CancellationToken;
 
 use crate::{text, typed::Typed};
@@ -113,10 +113,12 @@ impl Background {
         JobEnd::new(ending, detail(outcome))
     }
 
-    fn failed(&self, error: &TerminalError) -> JobEnd {
-        // What was typed of it, and how, nobody knows.
-        lock(&self.state).shown.get_or_insert_with(|| self.operation.shown());
-        JobEnd::new(Ending::Failed, error.to_string())
+    /// The end of a send without an outcome. What was typed of it, and how, nobody will know.
+    fn failed(&self, detail: impl Into<String>) -> JobEnd {
+        let Typing { session, text, typed, .. } = &self.typing;
+        let shown = *lock(&self.state).shown.get_or_insert_with(|| self.operation.shown());
+        typed.note_failure(session, text, shown);
+        JobEnd::new(Ending::Failed, detail)
     }
 }
 
@@ -138,11 +140,10 @@ impl JobWork for Background {
             biased;
             outcome = self.operation.done() => match outcome {
                 Ok(outcome) => self.settled(&outcome),
-                Err(error) => self.failed(&error),
+                Err(error) => self.failed(error.to_string()),
             },
             () = self.left_behind() => {
-                let detail = "it went on after its interrupt; its session's end ends it";
-                JobEnd::new(Ending::Failed, detail)
+                self.failed("it went on after its interrupt; its session's end ends it")
             }
         }
     }

@@ -133,6 +133,7 @@ impl Send {
                     cancel: Cancel::new(),
                 };
                 let operation = terminals.start_send(&agent, &typing.session, request)?;
+                typing.typed.follow(&typing.session, &typing.text, &operation);
                 let work = slot.get_or_init(|| Arc::new(Background::new(operation, typing)));
                 Ok(Arc::clone(work) as Arc<dyn JobWork>)
             }),
@@ -176,7 +177,10 @@ impl Tool for Send {
         };
         let operation =
             self.host.terminals.start_send(owner, &args.session_id, request).map_err(refused)?;
-        let outcome = settled(&operation, &call).await.map_err(refused)?;
+        let outcome = settled(&operation, &call).await.map_err(|error| {
+            self.typed.note_failure(&args.session_id, &args.text, operation.shown());
+            refused(error)
+        })?;
         let asks_unseen = outcome.state.as_ref().is_some_and(|it| !it.echo);
         self.typed.note(&args.session_id, &args.text, outcome.echoed, asks_unseen);
         let log_arguments = outcome.echoed.then(|| call.arguments.clone());

@@ -66,9 +66,14 @@ pub(crate) fn loggable(entry: Option<&Entry>, arguments: &Value) -> Value {
     }
 }
 
-/// Runs an admitted call. `entry` is the tool of that name, whether or not the agent sees it.
-pub(crate) async fn run(inner: &Inner, entry: Option<&Entry>, call: ToolCall) -> ToolResult {
-    let logged = loggable(entry, &call.arguments);
+/// Runs an admitted call. `entry` is the tool of that name, whether or not the agent sees it;
+/// `logged` is what of the arguments is logged before.
+pub(crate) async fn run(
+    inner: &Inner,
+    entry: Option<&Entry>,
+    call: ToolCall,
+    logged: Value,
+) -> ToolResult {
     let log = inner.journal.open(call.agent.as_deref());
     if let Some(log) = &log {
         log.append(Event::tool_call(&call.call_id, &call.name, &logged));

@@ -185,15 +185,25 @@ impl ToolRegistry {
     /// Calls with an agent are logged. A call of an agent whose end has begun is refused with
     /// `OWNER_NOT_LIVE`, a call while the host shuts down with `SHUTTING_DOWN`.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
+        self.call_hiding(call, |logged| logged).await
+    }
+
+    /// The same, where `hide` has the last word on the arguments that are logged before it has run.
+    pub async fn call_hiding(
+        &self,
+        call: ToolCall,
+        hide: impl FnOnce(Value) -> Value + Send,
+    ) -> ToolResult {
         let inner = Arc::clone(&self.0);
         let entry = inner.tools.get(&call.name);
         let (ticket, entry) = match inner.admit(&call) {
             Ok(admitted) => admitted,
             Err(error) => return pipeline::refuse(&inner, entry.as_ref(), &call, error),
         };
+        let logged = hide(pipeline::loggable(entry.as_ref(), &call.arguments));
         let given_up = CancelOnDrop::new(call.cancel.clone(), "the caller is gone");
         let task = tokio::spawn(async move {
-            let result = Box::pin(pipeline::run(&inner, entry.as_ref(), call)).await;
+            let result = Box::pin(pipeline::run(&inner, entry.as_ref(), call, logged)).await;
             drop(ticket);
             result
         });

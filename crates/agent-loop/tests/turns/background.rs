@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_loop::TurnEnd;
-use agents::Notice;
+use agents::{Agent, Notice};
 use dsh_core::async_trait;
 use jobs::{Ending, JobCancel, JobEnd, JobKind, JobRequest, JobWork, Jobs};
 use model::Message;
@@ -13,7 +13,7 @@ use tool_jobs as _;
 
 use crate::fixture::{Fixture, booted, fixture};
 
-const ROWS: &str = "- name: jobs\n- name: tool-jobs\n";
+pub(crate) const ROWS: &str = "- name: jobs\n- name: tool-jobs\n";
 
 /// Work that ends when the test says so, or when it is asked to.
 #[derive(Default)]
@@ -35,12 +35,16 @@ impl JobWork for Work {
 
 impl Work {
     fn start(it: &Fixture) -> Arc<Self> {
+        Self::start_for(it, Some(&it.agent))
+    }
+
+    fn start_for(it: &Fixture, owner: Option<&Arc<Agent>>) -> Arc<Self> {
         let work = Arc::<Self>::default();
         let started = Arc::clone(&work);
         let request = JobRequest {
             kind: JobKind::new("test"),
             label: "work".to_owned(),
-            owner: Some(Arc::clone(&it.agent)),
+            owner: owner.cloned(),
             output_limit_bytes: None,
             run: Box::new(move || Ok(started)),
         };
@@ -54,7 +58,7 @@ impl Work {
 }
 
 /// Waits until the agent has begun to wait that often.
-async fn idle(it: &Fixture, times: usize) {
+pub(crate) async fn idle(it: &Fixture, times: usize) {
     let waits = || it.watched().iter().filter(|it| *it == "waiting").count();
     testkit::wait_until("the agent waits", || waits() == times).await;
 }
@@ -98,18 +102,21 @@ async fn an_idle_agent_is_woken_as_often_as_its_notices_allow() {
     }
     let works: Vec<_> = (0..5).map(|_| Work::start(&it)).collect();
     let meanwhile = async {
-        for (index, work) in works.iter().enumerate() {
+        for (index, work) in works[..3].iter().enumerate() {
             // One after another, so that each could wake it.
-            if index <= 3 {
-                idle(&it, index + 1).await;
-            }
+            idle(&it, index + 1).await;
             work.end();
         }
     };
+    // Two jobs still run at the end, and could not wake it any more.
     let (end, ()) = tokio::join!(it.run(), meanwhile);
     assert_eq!(end, Ok(TurnEnd::Done));
     assert_eq!(it.model.requests().len(), 4);
-    // The further ones wait for the next message of the user.
+    for work in &works[3..] {
+        work.end();
+    }
+    testkit::wait_until("both notices", || *it.agent.inbox().watch().borrow() == 2).await;
+    // They wait for the next message of the user.
     assert_eq!(notices(&it).len(), 3);
     it.model.says("heard");
     it.run().await.unwrap();
@@ -118,7 +125,7 @@ async fn an_idle_agent_is_woken_as_often_as_its_notices_allow() {
 }
 
 #[tokio::test]
-async fn quiet_notices_do_not_wake() {
+async fn quiet_notices_do_not_wake_and_are_not_waited_for() {
     let it = fixture().await;
     it.model.says("idle");
     it.agent.inbox().push(Notice::new("before the first step"));
@@ -128,13 +135,24 @@ async fn quiet_notices_do_not_wake() {
     let rows = "- name: jobs\n- name: tool-jobs\n  config: { completionDelivery: quiet }\n";
     let it = booted(&Script::new(), "{}", rows).await;
     it.model.says("idle");
-    let work = Work::start(&it);
+    let _work = Work::start(&it);
+    assert_eq!(it.run().await, Ok(TurnEnd::Done));
+    assert_eq!(it.watched(), ["text idle"]);
+    it.end().await;
+}
+
+#[tokio::test]
+async fn a_job_of_nobody_is_not_waited_for() {
+    let it = booted(&Script::new(), "{}", ROWS).await;
+    it.model.says("idle").says("It is finished.");
+    let _nobodys = Work::start_for(&it, None);
+    let own = Work::start(&it);
     let meanwhile = async {
         idle(&it, 1).await;
-        work.end();
+        own.end();
     };
     assert_eq!(tokio::join!(it.run(), meanwhile).0, Ok(TurnEnd::Done));
-    assert_eq!(it.model.requests().len(), 1);
+    assert_eq!(it.watched().iter().filter(|it| *it == "waiting").count(), 1);
     it.end().await;
 }
 

@@ -4,6 +4,7 @@
 
 mod background;
 mod fixture;
+mod secrets;
 mod steps;
 mod told;
 mod trouble;

@@ -71,6 +71,17 @@ impl Told {
         self.reply(text.into_iter().chain(calls).chain([end]).map(Act::Say).collect())
     }
 
+    /// The next reply has calls and ends for this reason.
+    pub(crate) fn calls_and_ends(&self, calls: &[ToolRequest], reason: EndReason) -> &Self {
+        let calls = calls.iter().map(|it| ModelEvent::ToolCall(it.clone()));
+        self.reply(calls.chain([ModelEvent::End(reason)]).map(Act::Say).collect())
+    }
+
+    /// The next reply breaks off at once.
+    pub(crate) fn breaks(&self, error: ModelError) -> &Self {
+        self.reply(vec![Act::Fail(error)])
+    }
+
     /// The next reply breaks off after a text.
     pub(crate) fn fails(&self, text: &str, error: ModelError) -> &Self {
         self.reply(vec![Act::Say(ModelEvent::Text(text.to_owned())), Act::Fail(error)])

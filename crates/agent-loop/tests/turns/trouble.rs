@@ -1,7 +1,7 @@
 //! What goes wrong, and how the loop goes on.
 
 use agent_loop::TurnEnd;
-use model::{Message, ModelError};
+use model::{EndReason, Message, ModelError};
 use serde_json::json;
 use terminal::WaitReason;
 use testkit::{Step, scripted::outcome};
@@ -175,8 +175,59 @@ async fn a_reply_that_breaks_off_is_asked_for_again() {
     it.end().await;
 
     let it = fixture().await;
-    it.model.fails("", cut()).fails("", cut()).fails("", cut());
+    it.model.fails("I", cut()).fails("I", cut()).fails("I", cut());
     assert_eq!(it.run().await, Err(cut()));
+    it.end().await;
+}
+
+#[tokio::test]
+async fn a_reply_that_never_began_was_asked_for_often_enough_by_its_provider() {
+    let cut = || ModelError::Cut("the connection was lost".into());
+    let it = fixture().await;
+    it.model.breaks(cut());
+    assert_eq!(it.run().await, Err(cut()));
+    assert_eq!(it.model.requests().len(), 1);
+    it.end().await;
+}
+
+#[tokio::test]
+async fn calls_of_a_reply_that_was_cut_are_answered_and_not_run() {
+    for (reason, why) in [
+        (EndReason::Length, "the reply was cut at the longest that the model can give"),
+        (
+            EndReason::Other("content_filter".into()),
+            "the model's server cut the reply (content_filter)",
+        ),
+    ] {
+        let it = fixture().await;
+        let whole = r#"{"type":"scripted"}"#;
+        let cut =
+            [call("c1", "terminal_open", whole), call("c2", "terminal_open", r#"{"type":"scr"#)];
+        it.model.calls_and_ends(&cut, reason).says("Again, then.");
+        assert_eq!(it.run().await, Ok(TurnEnd::Done));
+        assert_eq!(it.script.lines(), [""; 0]);
+        for id in ["c1", "c2"] {
+            assert_eq!(
+                it.told(id),
+                format!(
+                    "Error: {why}, so this call may be incomplete and was not run: send it again \
+                     whole, in a shorter reply"
+                )
+            );
+        }
+        let (types, events) = it.log().await;
+        assert_eq!(types[2..6], ["tool/call", "tool/result"].repeat(2));
+        assert_eq!(events[3]["data"]["error"]["info"]["code"], "INCOMPLETE_CALL");
+        it.end().await;
+    }
+}
+
+#[tokio::test]
+async fn calls_of_a_reply_with_an_end_of_its_own_kind_are_run() {
+    let it = fixture().await;
+    it.model.calls_and_ends(&[open("c1")], EndReason::Other("tool_use".into())).says("done");
+    assert_eq!(it.run().await, Ok(TurnEnd::Done));
+    assert!(it.told("c1").starts_with("started"), "{}", it.told("c1"));
     it.end().await;
 }
 
