@@ -94,17 +94,26 @@ async fn a_closed_output_ends_the_host() {
 
 #[tokio::test]
 async fn a_second_signal_ends_at_once_and_leaves_nothing() {
-    let mut server = Server::start(&[]);
+    let logs = tempfile::NamedTempFile::new().unwrap();
+    let stderr = logs.reopen().unwrap();
+    let mut server = Server::connect(Link::Pipes, |command| {
+        command.env("DSH_LOG", "info").stderr(stderr);
+    });
+    server.begin();
     server.open();
     let deaf = "(trap '' HUP TERM INT; exec sleep 300) & sleep 300";
     server.ask(2, "terminal_send", &json!({ "sessionId": "pty-1", "text": deaf }));
     let tag = server.tag.clone();
     testkit::wait_until("two sleeps", move || support::sleeping(&tag) == 2).await;
-    // It finds both when it goes on. After the first alone its status would be 143.
+    // It finds both when it goes on, and says which it took for the first. The status is that of
+    // the other one: after the first alone it would be its own.
     for signal in ["STOP", "TERM", "HUP", "CONT"] {
         kill(signal, server.child.id());
     }
-    assert_eq!(server.exit().await, Some(129));
+    let status = server.exit().await;
+    let logs = std::fs::read_to_string(logs.path()).unwrap();
+    let first = logs.lines().find(|it| it.contains("ending")).unwrap_or_default();
+    assert_eq!(status, Some(if first.contains("SIGTERM") { 129 } else { 143 }), "{logs}");
     // It was killed before the exit, not by somebody afterwards.
     let left: Vec<_> =
         processes(&server.tag).into_iter().filter(|it| it.command.starts_with("sleep")).collect();
