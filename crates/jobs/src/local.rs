@@ -91,6 +91,7 @@ impl LocalJobs {
                 let id = &job.id;
                 // Writing to a string cannot fail.
                 write!(orphaned, "{separator}job {id} could not be cancelled ({cause}), so its work may be orphaned").ok();
+                self.settled(job);
             }
         }
         for job in &jobs {
@@ -134,9 +135,15 @@ impl LocalJobs {
         };
         drop(work);
         if job.settle(settlement) {
-            self.changed(&job);
-            self.announce(&job);
+            self.settled(&job);
         }
+    }
+
+    /// What follows a settlement, whoever brought it about.
+    fn settled(&self, job: &Arc<Job>) {
+        self.0.table.retire(job);
+        self.changed(job);
+        self.announce(job);
     }
 
     /// Tells the listeners of the end of a job, if it is time.
@@ -239,8 +246,7 @@ impl JobRegistry for LocalJobs {
         self.changed(&job);
         let cancel = JobCancel { reason: reason.to_owned(), cause: CancelCause::Kill };
         if let Err(cause) = job.cancel(&cancel) {
-            self.changed(&job);
-            self.announce(&job);
+            self.settled(&job);
             return Err(JobError::CancelFailed { id: id.to_owned(), cause });
         }
         Ok(Kill::Requested(job.snapshot()))

@@ -184,30 +184,33 @@ impl Job {
         if settled { Err(cause) } else { Ok(()) }
     }
 
-    /// Settles it. False when it was settled already.
+    /// Settles it. False when it was settled already: then only what the work had left is kept,
+    /// since it can be read nowhere else any more.
     pub(crate) fn settle(&self, settlement: Settlement) -> bool {
         let label = self.work().and_then(|work| work.label());
-        let mut state = lock(&self.state);
-        if !state.status.is_live() {
-            return false;
-        }
-        state.status = settlement.status;
-        state.detail = settlement.detail;
-        state.finished_at = Some(now().max(self.started_at));
-        if let Some(label) = label {
-            state.label = label;
-        }
         let source = match settlement.rest {
             Some(Rest::Once(rest)) => Some(Source::Rest(self.bounded(rest))),
             Some(Rest::Always(whole)) => Some(Source::Whole(self.bounded(whole))),
             None => None,
         };
+        let mut state = lock(&self.state);
+        let first = state.status.is_live();
+        if first {
+            state.status = settlement.status;
+            state.detail = settlement.detail;
+            state.finished_at = Some(now().max(self.started_at));
+            if let Some(label) = label {
+                state.label = label;
+            }
+        }
         let work = source.map(|source| std::mem::replace(&mut state.source, source));
         drop(state);
         // Outside the lock, and before anybody hears of the end.
         drop(work);
-        self.ended.cancel();
-        true
+        if first {
+            self.ended.cancel();
+        }
+        first
     }
 
     /// What is kept of an output: its newest part.

@@ -4,7 +4,8 @@
 //! - a start is seen by the end of its owner from its admission on, and that end waits until the
 //!   start has either become a job or failed;
 //! - ids are minted when a job is published, so a start that failed takes none;
-//! - of each owner, at most [`MOST_ENDED`] jobs that have ended are kept.
+//! - of each owner, at most [`MOST_ENDED`] jobs that have ended are kept, the one that ended last
+//!   always.
 
 use std::{
     collections::BTreeMap,
@@ -36,6 +37,8 @@ struct State {
     starting: Vec<Starting>,
     /// In the order of their start.
     jobs: Vec<Arc<Job>>,
+    /// Those of them that have ended, in the order of their end.
+    ended: Vec<Arc<Job>>,
 }
 
 struct Owner {
@@ -134,12 +137,28 @@ impl Table {
         self.state().jobs.iter().filter(|it| which.holds(of(it))).cloned().collect()
     }
 
+    /// Takes note that a job has ended, and forgets what is too much of its owner.
+    pub(crate) fn retire(&self, job: &Arc<Job>) {
+        let mut state = self.state();
+        if !state.jobs.iter().any(|it| it.id == job.id) {
+            return;
+        }
+        state.ended.push(Arc::clone(job));
+        let mut evicted = Vec::new();
+        while let Some(job) = state.evict(of(job)) {
+            evicted.push(job);
+        }
+        drop(state);
+        drop(evicted);
+    }
+
     /// Forgets the selection. A closed owner refuses starts by itself from now on.
     pub(crate) fn forget(&self, which: Selection) {
         let mut state = self.state();
         let (kept, gone) =
             std::mem::take(&mut state.jobs).into_iter().partition(|it| !which.holds(of(it)));
         state.jobs = kept;
+        state.ended.retain(|it| !which.holds(of(it)));
         if let Selection::Owner(instance) = which {
             state.owners.retain(|it| it.instance != instance);
         }
@@ -173,17 +192,17 @@ impl State {
         Ok(())
     }
 
-    /// Takes out what is too much of this owner: what was told first, the oldest first.
+    /// Takes out one that is too much of this owner: what was told first, the oldest end first, and
+    /// never the newest.
     fn evict(&mut self, owner: Option<AgentInstance>) -> Option<Arc<Job>> {
-        let ended: Vec<usize> = (0..self.jobs.len())
-            .filter(|&at| self.jobs.get(at).is_some_and(|it| of(it) == owner && !it.is_live()))
-            .collect();
-        if ended.len() <= MOST_ENDED {
-            return None;
+        let ended: Vec<&Arc<Job>> = self.ended.iter().filter(|it| of(it) == owner).collect();
+        let (_, older) = ended.split_last().filter(|_| ended.len() > MOST_ENDED)?;
+        let told = older.iter().find(|it| it.told.is_set());
+        let evicted = Arc::clone(told.or(older.first())?);
+        for jobs in [&mut self.jobs, &mut self.ended] {
+            jobs.retain(|it| it.id != evicted.id);
         }
-        let told = |at: &usize| self.jobs.get(*at).is_some_and(|it| it.told.is_set());
-        let oldest = ended.iter().copied().find(|at| told(at)).or(ended.first().copied())?;
-        Some(self.jobs.remove(oldest))
+        Some(evicted)
     }
 }
 
@@ -196,9 +215,6 @@ impl Place<'_> {
         let id = JobId::new(fresh.kind, *number);
         let job = Arc::new(Job::new(id, fresh));
         state.jobs.push(Arc::clone(&job));
-        let evicted = state.evict(of(&job));
-        drop(state);
-        drop(evicted);
         job
     }
 }

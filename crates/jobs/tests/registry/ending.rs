@@ -49,6 +49,11 @@ async fn work_that_cannot_be_cancelled_is_named_once_and_given_up() {
     }
     assert!(!text.contains("test-2"), "{text}");
     assert_eq!(quick.cancels().len(), 1, "the others are ended all the same");
+    // Who counts the ends hears of each one, and that nobody is left to be notified.
+    testkit::wait_until("announced", || world.done().len() == 2).await;
+    let mut done = world.done();
+    done.sort();
+    assert_eq!(done, [("test-1".to_owned(), true), ("test-2".to_owned(), true)]);
     guarded("again", world.agents.dispose(&agent)).await.unwrap();
     world.dispose().await;
     // Its task is gone, though the work never ended.
@@ -87,5 +92,29 @@ async fn a_waiter_hears_of_the_end_of_its_owner() {
     let (waited, ended) = tokio::join!(waiting, world.agents.dispose(&agent));
     ended.unwrap();
     assert_eq!(waited.unwrap().status, jobs::JobStatus::Killed);
+    world.dispose().await;
+}
+
+#[tokio::test]
+async fn what_the_end_of_the_service_gives_up_is_announced_to_owners_and_for_nobody() {
+    let world = World::new();
+    let agent = world.agent("a");
+    // The service is apart, as where only its row stops.
+    let scope = dsh_core::Scope::root("service");
+    let jobs = jobs::LocalJobs::new(&scope, 10).unwrap();
+    jobs.attach_controller(&world.root, "all", Arc::new(|_| true)).unwrap();
+    let seen = Arc::<std::sync::Mutex<Vec<(String, bool, bool)>>>::default();
+    let heard = Arc::clone(&seen);
+    let listener = Arc::new(move |done: &jobs::JobDone| {
+        let end = (done.job.id.to_string(), done.owner.is_some(), done.told.is_set());
+        heard.lock().unwrap().push(end);
+    });
+    jobs.on_job_done(agent.scope(), "loop", listener).unwrap();
+    jobs.start(super::request(Some(&agent), &Work::that(Cancelled::Fails))).unwrap();
+    jobs.start(super::request(None, &Work::that(Cancelled::Panics))).unwrap();
+    let error = guarded("disposal", scope.dispose()).await.unwrap_err().to_string();
+    assert!(error.contains("test-1") && error.contains("test-2"), "{error}");
+    let expected = [("test-1".to_owned(), true, true), ("test-2".to_owned(), false, true)];
+    assert_eq!(*seen.lock().unwrap(), expected);
     world.dispose().await;
 }

@@ -79,7 +79,7 @@ async fn a_thousand_jobs_leave_no_growth() {
         }
     }
     let listed = world.jobs.list(Some(&agent));
-    assert!(listed.len() <= 65, "{}", listed.len());
+    assert!(listed.len() <= 64, "{}", listed.len());
     assert_eq!(listed.last().unwrap().id.as_str(), "test-1000");
     // What nobody was told of is kept longer than what somebody was.
     assert!(listed.iter().any(|it| it.id.as_str() == "test-900" || it.id.as_str() == "test-901"));
@@ -87,5 +87,28 @@ async fn a_thousand_jobs_leave_no_growth() {
         works.iter().all(|work| work.strong_count() == 0)
     })
     .await;
+    world.dispose().await;
+}
+
+#[tokio::test]
+async fn many_that_end_at_once_are_kept_within_the_bound() {
+    let world = World::new();
+    let agent = world.agent("a");
+    let own = world.start(Some(&agent), &Work::new()).unwrap().id;
+    let works: Vec<_> = (0..100).map(|_| Work::new()).collect();
+    for work in &works {
+        world.start(None, work).unwrap();
+    }
+    assert_eq!(world.jobs.list(None).len(), 100, "what is live is never forgotten");
+    // The one that started first ends last: it is the newest of the ends.
+    for (at, work) in works.iter().enumerate().rev() {
+        work.complete();
+        world.ended(None, &format!("test-{}", at + 2)).await;
+    }
+    testkit::wait_until("announced", || world.done().len() == 100).await;
+    let listed = world.jobs.list(None);
+    assert_eq!(listed.len(), 64);
+    assert_eq!(listed[0].id.as_str(), "test-2");
+    assert!(world.jobs.get(Some(&agent), own.as_str()).unwrap().status.is_live());
     world.dispose().await;
 }

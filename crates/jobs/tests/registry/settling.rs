@@ -264,3 +264,58 @@ async fn changes_are_told_and_a_listener_that_panics_harms_nobody() {
     assert_eq!(*seen.lock().unwrap(), expected);
     world.dispose().await;
 }
+
+#[tokio::test]
+async fn a_second_kill_of_a_job_that_stops_asks_again() {
+    let world = World::new();
+    let agent = world.agent("a");
+    let work = Work::that(Cancelled::GoesOn);
+    world.start(Some(&agent), &work).unwrap();
+    for reason in ["first", "second"] {
+        let Ok(Kill::Requested(job)) = world.jobs.kill(Some(&agent), "test-1", reason) else {
+            panic!("it was live");
+        };
+        assert_eq!(job.status, JobStatus::Stopping);
+    }
+    let reasons: Vec<String> = work.cancels().into_iter().map(|it| it.reason).collect();
+    assert_eq!(reasons, ["first", "second"]);
+    work.end(JobEnd::new(Ending::Killed, "at last"));
+    assert_eq!(world.ended(Some(&agent), "test-1").await.status, JobStatus::Killed);
+    testkit::wait_until("announced", || world.done() == [("test-1".to_owned(), true)]).await;
+    world.dispose().await;
+}
+
+#[tokio::test]
+async fn an_end_that_comes_second_hands_over_what_it_has_read() {
+    /// Its cancellation fails while its rest is being read.
+    struct Raced(jobs::LocalJobs, Option<&'static str>);
+    #[dsh_core::async_trait]
+    impl jobs::JobWork for Raced {
+        async fn done(&self) -> JobEnd {
+            JobEnd { output: self.1.map(str::to_owned), ..JobEnd::new(Ending::Completed, "done") }
+        }
+        async fn read(&self) -> jobs::JobOutput {
+            let killed = self.0.kill(None, "test-1", "now").map_err(|it| it.code());
+            assert_eq!(killed, Err("CANCEL_FAILED"));
+            jobs::JobOutput { text: "the rest".to_owned(), ..Default::default() }
+        }
+        fn cancel(&self, _: &jobs::JobCancel) -> anyhow::Result<()> {
+            anyhow::bail!("no way to reach it")
+        }
+    }
+    for (output, texts) in [(None, ["the rest", ""]), (Some("the answer"), ["the answer"; 2])] {
+        let world = World::new();
+        let mut request = super::request(None, &Work::new());
+        let jobs = world.jobs.clone();
+        request.run = Box::new(move || Ok(Arc::new(Raced(jobs, output))));
+        world.jobs.start(request).unwrap();
+        assert_eq!(world.ended(None, "test-1").await.status, JobStatus::Failed);
+        for text in texts {
+            let reading = world.jobs.read(None, "test-1").await.unwrap();
+            let status = reading.job.status;
+            assert_eq!((reading.output.text.as_str(), status), (text, JobStatus::Failed));
+        }
+        assert_eq!(world.done(), [("test-1".to_owned(), true)]);
+        world.dispose().await;
+    }
+}
