@@ -54,8 +54,7 @@ impl KillValue {
             jobs::Kill::AlreadyFinished(job) => (Outcome::AlreadyFinished, job),
         };
         let cap = text::cap(&job);
-        let mut value = Self { outcome, job };
-        text::shorten_label(&mut value.job, cap);
+        let mut value = Self { outcome, job: text::shorten(job, cap) };
         if Kill::text(&value).len() > cap {
             // The text is made of the value alone, so what does not fit must not be there.
             value.job.detail = None;

@@ -2,8 +2,8 @@
 //!
 //! Guarantees:
 //! - a reading, the answer to a kill and a notice have at most as many bytes as the job's producer
-//!   allows, and so has the sum of the free texts of a structured value; everything else has at
-//!   most [`MOST_BYTES`];
+//!   allows, and so have text and label of a structured reading, and detail and label of a job in
+//!   any other structured value, together; everything else has at most [`MOST_BYTES`];
 //! - the id of a job is whole in the notice and in the answer to a kill, however small the bound;
 //! - an end that nobody was told of by these tools is told by a notice, once, to exactly the owner.
 //!

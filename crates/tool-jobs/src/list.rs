@@ -38,7 +38,11 @@ impl Simple for List {
         Args {}: Args,
         _: &Cancel,
     ) -> Result<Vec<JobSnapshot>, ToolError> {
-        Ok(host.jobs.list(caller))
+        let bounded = |job| {
+            let cap = text::cap(&job);
+            text::shorten(job, cap)
+        };
+        Ok(host.jobs.list(caller).into_iter().map(bounded).collect())
     }
 
     fn text(jobs: &Vec<JobSnapshot>) -> String {

@@ -111,6 +111,15 @@ pub fn notice(job: &JobSnapshot, cap: usize) -> String {
     fitting.cloned().unwrap_or_else(|| head(id.as_str(), cap).to_owned())
 }
 
+/// Bounds the free texts of a job in a structured value: the detail goes where it has no room, and
+/// the label is cut to what is left.
+pub fn shorten(mut job: JobSnapshot, room: usize) -> JobSnapshot {
+    job.detail = job.detail.filter(|it| it.len() <= room);
+    let detail = job.detail.as_ref().map_or(0, String::len);
+    shorten_label(&mut job, room - detail);
+    job
+}
+
 /// Cuts the label of a structured value to what its other texts leave of the bound.
 pub fn shorten_label(job: &mut JobSnapshot, room: usize) {
     if job.label.len() <= room {

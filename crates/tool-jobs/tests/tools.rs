@@ -58,12 +58,18 @@ impl JobWork for Work {
     }
 }
 
+const KIND: JobKind = JobKind::new("pty-send");
+
 fn start(host: &TestHost, owner: &Arc<Agent>, limit: Option<u64>) -> Arc<Work> {
+    start_as(host, owner, limit, "pty-1: make")
+}
+
+fn start_as(host: &TestHost, owner: &Arc<Agent>, limit: Option<u64>, label: &str) -> Arc<Work> {
     let work = Arc::<Work>::default();
     let started = Arc::clone(&work);
     let request = JobRequest {
-        kind: JobKind::new("pty-send"),
-        label: "pty-1: make".to_owned(),
+        kind: KIND,
+        label: label.to_owned(),
         owner: Some(Arc::clone(owner)),
         output_limit_bytes: limit,
         run: Box::new(move || Ok(started)),
@@ -291,7 +297,46 @@ async fn at_the_smallest_bound_every_id_survives() {
     assert_eq!(agent.inbox().drain()[0].text, notice.text);
     let killed = host.call(&agent, "job_kill", id("pty-send-1")).await;
     assert_eq!(killed.text(), "job pty-send-1 had already finished [status: completed]");
+    // With a label that has no room.
+    let work = start_as(&host, &agent, Some(64), &"é".repeat(100));
+    let listed = host.call(&agent, "job_list", json!({})).await;
+    let line = listed.text().lines().last().unwrap().to_owned();
+    assert!(line.starts_with("pty-send-2 [pty-send] running — é"), "{line}");
+    assert_within(&listed.value.as_ref().unwrap()[1], 64);
+    let killed = host.call(&agent, "job_kill", id("pty-send-2")).await;
+    assert_eq!(killed.text(), "requested cancellation of job pty-send-2");
+    assert_eq!(killed.value.as_ref().unwrap()["job"]["id"], "pty-send-2");
+    assert_within(&killed.value.unwrap()["job"], 64);
+    ended(&host, &agent, "pty-send-2").await;
+    drop(work);
+    for tool in ["job_list", "job_kill"] {
+        for detail in ["wait: stdin_read".to_owned(), "d".repeat(64), "d".repeat(65)] {
+            let work = start_as(&host, &agent, Some(64), &"é".repeat(100));
+            work.end(Ending::Completed, &detail);
+            let jobs = host.service::<Jobs>();
+            let newest = jobs.list(Some(&agent)).last().unwrap().id.to_string();
+            ended(&host, &agent, &newest).await;
+            let arguments = if tool == "job_list" { json!({}) } else { id(&newest) };
+            let result = host.call(&agent, tool, arguments).await;
+            assert!(result.text().contains(&newest), "{}", result.text());
+            let value = result.value.unwrap();
+            let job = value.get("job").or_else(|| value.as_array()?.last()).unwrap();
+            assert_eq!(job["id"], newest.as_str());
+            // The answer to a kill has all of the value in its text, and here no room for it.
+            let kept = tool == "job_list" && detail.len() <= 64;
+            assert_eq!(job.get("detail").is_some(), kept, "{job}");
+            assert_within(job, 64);
+        }
+    }
     host.dispose().await.unwrap();
+}
+
+/// The free texts of a job have at most so many bytes.
+#[track_caller]
+fn assert_within(job: &Value, most: usize) {
+    let bytes = |name: &str| job[name].as_str().map_or(0, str::len);
+    let sum = bytes("label") + bytes("detail");
+    assert!(sum <= most, "{sum} bytes: {job}");
 }
 
 #[tokio::test]
