@@ -108,9 +108,12 @@ impl Handler {
             .flatten()
             .map(|it| it.output);
         let mut reply = reply(result, schema.as_ref());
-        // A cancelled request gets no reply, so its notices wait for the next one.
-        if !running.cancel.is_cancelled() {
+        let cancelled = || running.cancel.is_cancelled() || context.ct.is_cancelled();
+        if !cancelled() {
             self.notices.tell(&context.peer).await;
+        }
+        // A cancelled request gets no reply, so its notices wait for the next one.
+        if !cancelled() {
             let untold = self.connection.take_untold();
             reply.content.extend(untold.into_iter().map(ContentBlock::text));
         }

@@ -5,11 +5,12 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use agents::{Agent, Agents, Notice};
+use futures_util::FutureExt as _;
 use mcp::Mcp;
 use serde_json::{Value, json};
 use session_log::read_log;
 use terminal::WaitReason;
-use testkit::{Script, Step, TestHost, guarded, scripted::outcome};
+use testkit::{Script, Step, TestHost, guarded, scripted::outcome, wait_until};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines},
     task::JoinHandle,
@@ -360,6 +361,83 @@ async fn notices_are_logged_and_come_with_the_next_result() {
     assert_eq!(notices, ["job one has finished", "job two has finished"]);
     client.call(4, "terminal_list", json!({})).await;
     assert_eq!(client.response(4).await["content"].as_array().unwrap().len(), 1);
+    client.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cancellation_on_the_way_of_the_reply_loses_no_notice() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    client.response(1).await;
+    let agent = only_agent(&host);
+    let collected = || agent.inbox().arrived().now_or_never().is_none();
+    // More than the client's buffer: nothing else is written before the client reads.
+    let long = "x".repeat(2 << 20);
+    agent.inbox().push(Notice::new(long.clone()));
+    wait_until("the first is on its way", collected).await;
+    agent.inbox().push(Notice::new("job two has finished"));
+    client.call(2, "terminal_list", json!({})).await;
+    wait_until("the call is done, and its reply waits for the second", collected).await;
+    let method = "notifications/cancelled";
+    let params = json!({ "requestId": 2 });
+    client.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    // Messages are taken in order: once this call has begun, the cancellation has arrived.
+    script.hold(Step::Settle);
+    client.call(3, "terminal_send", json!({ "sessionId": "pty-1", "text": "make" })).await;
+    script.saw("start_send").await;
+    client.notification("notifications/message").await;
+    client.notification("notifications/message").await;
+    script.operation().settle_as(WaitReason::StdinRead);
+    let reply = client.response(3).await;
+    let texts: Vec<&str> = reply["content"].as_array().unwrap()[1..]
+        .iter()
+        .map(|it| it["text"].as_str().unwrap())
+        .collect();
+    assert!(texts == [long.as_str(), "job two has finished"], "{} notices", texts.len());
+    assert!(client.stash.iter().all(|it| it["id"] != 2), "{:?}", client.stash);
+    client.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wait_for_a_job_that_is_cancelled_takes_nothing_from_the_job() {
+    let script = Script::new();
+    let rows = script.composition();
+    let rows =
+        format!("{rows}- name: tool-terminal\n- name: jobs\n- name: tool-jobs\n- name: mcp\n");
+    let host = TestHost::boot(&rows).await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    client.response(1).await;
+    script.hold(Step::Settle);
+    let background = json!({ "sessionId": "pty-1", "text": "make", "run_in_background": true });
+    client.call(2, "terminal_send", background).await;
+    client.response(2).await;
+    let agent = only_agent(&host);
+    let logged = |kind: &str, id: &str| {
+        let log = log_of(&host, &agent);
+        log.iter().any(|it| it["type"] == kind && it.to_string().contains(id))
+    };
+    client.call(3, "job_output", json!({ "job_id": "pty-send-1", "wait": true })).await;
+    wait_until("the wait has begun", || logged("tool/call", "call-3")).await;
+    let params = json!({ "requestId": 3, "reason": "no time" });
+    let method = "notifications/cancelled";
+    client.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    wait_until("the wait is over", || logged("tool/result", "no time")).await;
+    // The job goes on, and its end is told by a notice, since the wait told nobody.
+    let jobs = host.service::<jobs::Jobs>();
+    assert_eq!(jobs.get(Some(&agent), "pty-send-1").unwrap().status, jobs::JobStatus::Running);
+    script.operation().settle_as(WaitReason::StdinRead);
+    let notice = client.notification("notifications/message").await;
+    assert!(notice["data"].as_str().unwrap().starts_with("background job pty-send-1 "), "{notice}");
+    client.call(4, "job_output", json!({ "job_id": "pty-send-1" })).await;
+    let read = client.response(4).await;
+    let expected = "(no new output)\n[status: completed, wait: stdin_read]";
+    assert_eq!(read["content"], json!([{ "type": "text", "text": expected }]));
+    assert!(client.stash.iter().all(|it| it["id"] != 3), "{:?}", client.stash);
     client.close().await;
     host.dispose().await.unwrap();
 }
