@@ -63,10 +63,8 @@ impl Config {
             empty.map(|(key, _)| ConfigError::new(key, "must not be empty; leave it out instead"));
         let url = self.base_url.as_deref().and_then(|url| wrong_with(url).map(|it| (url, it)));
         let url = url.map(|(url, wrong)| {
-            let message = format!(
-                "{wrong}; write something like https://api.deepseek.com, got {}",
-                without_user(url)
-            );
+            let message =
+                format!("{wrong}; write something like https://api.deepseek.com, {}", got(url));
             ConfigError::new("baseUrl", message)
         });
         url.into_iter().chain(empty).collect()
@@ -91,8 +89,12 @@ fn wrong_with(url: &str) -> Option<&'static str> {
     };
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         Some("must begin with https:// or http:// and a host")
-    } else if !url.username().is_empty() || url.password().is_some() {
-        Some("must not hold a user or password; the key comes from the environment")
+    } else if !url.username().is_empty() || url.password().is_some() || url.path().contains('@') {
+        // A password with a slash is read as a path.
+        Some(
+            "must not hold a user or password; the key comes from the environment (the @ of a path \
+             is written %40)",
+        )
     } else if url.query().is_some() || url.fragment().is_some() {
         Some("must not hold a query or fragment")
     } else {
@@ -100,16 +102,14 @@ fn wrong_with(url: &str) -> Option<&'static str> {
     }
 }
 
-/// The URL without what may be a secret.
-fn without_user(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return format!("`{url}`");
-    };
-    let (authority, _) = rest.split_once(['/', '?', '#']).unwrap_or((rest, ""));
-    match authority.rsplit_once('@') {
-        Some((_, host)) => format!("`{scheme}://…@{host}…`"),
-        None => format!("`{}`", url.split(['?', '#']).next().unwrap_or_default()),
+/// What was written, without what may be a secret. It is no URL as it should be, so nothing tells
+/// for certain where in it a password stands.
+fn got(url: &str) -> String {
+    if url.contains('@') {
+        return "not what there is, which is not shown since it may hold a password (it has an @)"
+            .to_owned();
     }
+    format!("got `{}`", url.split(['?', '#']).next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -133,6 +133,16 @@ mod tests {
             ("ftp://host/", "must begin with https://"),
             ("https://me:secret@host/v1", "must not hold a user"),
             ("https://host/v1?api-key=secret", "must not hold a query"),
+            // Not written as they should be, but read as with the two slashes.
+            ("https:/me:secret@host", "must not hold a user"),
+            ("https:me:secret@host", "must not hold a user"),
+            ("https:/host?api-key=secret", "must not hold a query"),
+            ("me:secret@host", "must begin with https://"),
+            ("host?api-key=secret", "is no absolute URL"),
+            ("https://me:x/secret@host", "is no absolute URL"),
+            ("https://me:/secret@host", "must not hold a user"),
+            ("https://me:5/secret@host", "must not hold a user"),
+            ("https://me:?secret@host", "must not hold a query"),
         ] {
             let config = Config { base_url: Some(url.to_owned()), ..Config::default() };
             let said = said(&config);
