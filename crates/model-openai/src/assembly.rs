@@ -4,17 +4,23 @@
 //! - however the pieces are cut, the calls are the same;
 //! - a call gets an id of its own within the conversation, also from a server that gives none, or
 //!   the same to several;
-//! - what is kept is bounded by [`MAX_BYTES`].
+//! - what is kept is bounded by [`MAX_BYTES`] and [`MAX_CALLS`];
+//! - the work for a piece does not grow with what came before it, but for the number of calls.
 
 use std::collections::HashSet;
 
-use model::{EndReason, ModelEvent, ToolRequest, Usage};
-use serde_json::{Map, Value};
-
 use crate::chunk::{CallDelta, Choice, Chunk, Delta, Tokens};
+use model::{EndReason, ModelEvent, ToolRequest, Usage};
 
 /// Most bytes of one reply: far beyond what any model writes at once.
-pub(crate) const MAX_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
+
+/// Most calls of one reply.
+const MAX_CALLS: usize = 256;
+
+/// What a piece of a call counts beside its texts, in bytes: also pieces that say nothing come to an
+/// end.
+const PIECE: usize = 16;
 
 /// A reply so far.
 #[derive(Debug, Default)]
@@ -33,11 +39,28 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+    extent: Extent,
 }
 
-/// A reply that is longer than [`MAX_BYTES`].
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+/// Where the JSON object of the arguments ends, found as it comes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    /// Brackets that are open.
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// A bracket was closed, and none is open.
+    ended: bool,
+}
+
+/// A reply that is longer than any model's.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TooLong {
+    #[error("more than {MAX_BYTES} bytes as one reply")]
+    Bytes,
+    #[error("more than {MAX_CALLS} calls in one reply")]
+    Calls,
+}
 
 impl Assembly {
     /// Takes the next piece and gives the text in it, which is shown at once.
@@ -59,24 +82,25 @@ impl Assembly {
             self.reasoning += &reasoning;
             self.bytes += text.len() + reasoning.len();
             for delta in tool_calls.unwrap_or_default() {
-                self.add(delta);
+                self.add(delta)?;
             }
             self.finish = finish_reason.filter(|it| !it.is_empty()).or(self.finish.take());
         }
         if self.bytes > MAX_BYTES {
-            return Err(TooLong);
+            return Err(TooLong::Bytes);
         }
         Ok(Some(text).filter(|it| !it.is_empty()))
     }
 
-    fn add(&mut self, delta: CallDelta) {
+    fn add(&mut self, delta: CallDelta) -> Result<(), TooLong> {
         let function = delta.function.unwrap_or_default();
         let id = delta.id.unwrap_or_default();
         let name = function.name.unwrap_or_default();
         let arguments = function.arguments.unwrap_or_default();
-        self.bytes += id.len() + name.len() + arguments.len();
+        self.bytes += PIECE + id.len() + name.len() + arguments.len();
         let call = match self.begun(delta.index, &id, &name, &arguments) {
             Some(at) => &mut self.calls[at],
+            None if self.calls.len() == MAX_CALLS => return Err(TooLong::Calls),
             None => self.calls.push_mut(Call { index: delta.index, ..Call::default() }),
         };
         if call.id.is_empty() {
@@ -86,7 +110,9 @@ impl Assembly {
         if call.arguments.is_empty() && call.name != name {
             call.name += &name;
         }
+        call.extent.take(&arguments);
         call.arguments += &arguments;
+        Ok(())
     }
 
     /// The call that a piece belongs to, if it does not begin one.
@@ -101,8 +127,7 @@ impl Assembly {
         // A name after complete arguments is another call, of a server that numbers all alike.
         let call = &self.calls[at];
         let named_anew = !name.is_empty() && (name != call.name || !arguments.is_empty());
-        let complete = || serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
-        (!(named_anew && complete())).then_some(at)
+        (!(named_anew && call.extent.ended)).then_some(at)
     }
 
     /// Why the model ended, in the server's words, once it said so.
@@ -136,6 +161,23 @@ impl Assembly {
     }
 }
 
+impl Extent {
+    fn take(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = self.in_string,
+                b'"' => self.in_string = !self.in_string,
+                _ if self.in_string => {}
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => continue,
+            }
+            self.ended = self.depth == 0 && matches!(byte, b'}' | b']') && !self.in_string;
+        }
+    }
+}
+
 fn own_id(id: String, used: &HashSet<String>) -> String {
     if !id.is_empty() && !used.contains(&id) {
         return id;
@@ -156,7 +198,7 @@ impl From<Tokens> for Usage {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::*;
 
@@ -328,10 +370,87 @@ mod tests {
         let mut assembly = Assembly::default();
         let piece = "x".repeat(MAX_BYTES / 2);
         let mut more = || assembly.push(chunk(&json!({ "reasoning": piece }), None));
-        assert_eq!([more(), more(), more()], [Ok(None), Ok(None), Err(TooLong)]);
+        assert_eq!([more(), more(), more()], [Ok(None), Ok(None), Err(TooLong::Bytes)]);
+    }
+
+    #[test]
+    fn calls_that_say_nothing_are_bounded_too() {
+        let mut assembly = Assembly::default();
+        let calls = |count: u64| {
+            let calls: Vec<_> = (0..count).map(|at| piece(Some(at), "", "", "")).collect();
+            chunk(&json!({ "tool_calls": calls }), None)
+        };
+        let most = MAX_CALLS as u64;
+        assert_eq!(assembly.push(calls(most)), Ok(None));
+        assert_eq!(assembly.push(calls(most + 1)), Err(TooLong::Calls));
+
+        let mut assembly = Assembly::default();
+        let nothing = || {
+            let delta = Delta {
+                tool_calls: Some((0..100_000).map(|_| CallDelta::default()).collect()),
+                ..Delta::default()
+            };
+            let choice = Choice { delta: Some(delta), ..Choice::default() };
+            Chunk { choices: Some(vec![choice]), ..Chunk::default() }
+        };
+        let pushes = 2 + MAX_BYTES / PIECE / 100_000;
+        let end = (0..pushes).find_map(|_| assembly.push(nothing()).err());
+        assert_eq!(end, Some(TooLong::Bytes));
+    }
+
+    /// Who reads all of the arguments again for each piece does not come to an end.
+    #[test]
+    fn a_long_call_may_be_named_with_every_piece() {
+        let mut assembly = Assembly::default();
+        let item = format!("{:?},", "}".repeat(40));
+        let mut expected = r#"{"items":["#.to_owned();
+        let mut add = |text: &str| {
+            let piece = piece(Some(0), "a", "send", text);
+            assembly.push(chunk(&json!({ "tool_calls": [piece] }), None)).unwrap();
+        };
+        add(&expected);
+        for _ in 0..50_000 {
+            add(&item);
+            expected += &item;
+        }
+        add("0]}");
+        expected += "0]}";
+        let events = assembly.finish(HashSet::new());
+        assert_eq!(events[0], ModelEvent::ToolCall(call("a", "send", &expected)));
+        assert_eq!(events.len(), 2);
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i32>().prop_map(Value::from),
+            "[\"\\\\{}\\[\\]:, é\n]{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 12, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::btree_map("[a\"{}]{0,2}", inner, 0..3)
+                    .prop_map(|it| Value::Object(it.into_iter().collect())),
+            ]
+        })
     }
 
     proptest! {
+        #[test]
+        fn the_end_of_an_object_is_where_a_parser_finds_it(
+            inner in json_value(), pretty in any::<bool>()
+        ) {
+            let object = json!({ "x": inner });
+            let text = if pretty { format!("{object:#} ") } else { object.to_string() };
+            let mut extent = Extent::default();
+            for (at, c) in text.char_indices() {
+                extent.take(c.encode_utf8(&mut [0; 4]));
+                let read = &text[..at + c.len_utf8()];
+                let parsed = serde_json::from_str::<Map<String, Value>>(read).is_ok();
+                prop_assert_eq!(extent.ended, parsed, "{}", read);
+            }
+        }
+
         #[test]
         fn cuts_do_not_change_the_calls(
             texts in prop::collection::vec("[a-z{}:\", é]{0,12}", 1..4),

@@ -9,7 +9,7 @@ use model::{Message, ModelAdapter, ModelError, ModelEvent, ModelRequest, Reply};
 use serde_json::Value;
 
 use crate::{
-    assembly::{Assembly, MAX_BYTES, TooLong},
+    assembly::Assembly,
     config::Config,
     endpoint::{self, Endpoint},
     failure::{Account, Again, Failure},
@@ -19,6 +19,9 @@ use crate::{
 
 /// Longest pause before another attempt, unless the server asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// How long the cost may come after the end of a reply.
+const COST: Duration = Duration::from_secs(2);
 
 /// A model behind the chat completions API.
 pub struct OpenAi {
@@ -122,8 +125,15 @@ fn attempt(
     try_stream! {
         let mut chunks = transport.open(body).await?;
         let mut assembly = Assembly::default();
-        while let Some(chunk) = chunks.next().await {
-            // After the end only the cost is still to come, which is not worth a failure.
+        let mut until = None;
+        loop {
+            let next = match until {
+                None => chunks.next().await,
+                // After the end only the cost is still to come, which is worth neither a long wait
+                // nor a failure.
+                Some(until) => tokio::time::timeout_at(until, chunks.next()).await.ok().flatten(),
+            };
+            let Some(chunk) = next else { break };
             if chunk.is_err() && assembly.ended().is_some() {
                 break;
             }
@@ -131,11 +141,13 @@ fn attempt(
             if let Some(error) = &chunk.error {
                 Err(account.failed_midway(error))?;
             }
-            let text = assembly.push(chunk).map_err(|TooLong| {
-                account.malformed(&format!("more than {MAX_BYTES} bytes as one reply"))
-            })?;
+            let text =
+                assembly.push(chunk).map_err(|too_long| account.malformed(&too_long.to_string()))?;
             if let Some(text) = text {
                 yield ModelEvent::Text(text);
+            }
+            if assembly.ended().is_some() {
+                until.get_or_insert_with(|| tokio::time::Instant::now() + COST);
             }
         }
         match assembly.ended() {

@@ -2,7 +2,7 @@
 //!
 //! Servers agree on little here: the same thing comes with different statuses, and the body is an
 //! object in an object, an object, or text. Statuses are looked at first, and words where a status
-//! means several things.
+//! means several things or none is given.
 
 use std::time::{Duration, SystemTime};
 
@@ -34,24 +34,32 @@ impl Account {
             Err(_) if text.trim_start().starts_with('<') => Complaint::default(),
             Err(_) => Complaint { message: text.into_owned(), ..Complaint::default() },
         };
-        self.failure(status, wait(headers), &complaint)
+        self.failure(Some(status), wait(headers), &complaint)
     }
 
     /// An error in the place of a piece of the reply.
     pub(crate) fn failed_midway(&self, error: &Value) -> Failure {
         let complaint = Complaint::of(error);
         let status = complaint.code.parse().ok().and_then(|code| StatusCode::from_u16(code).ok());
-        let status = status.filter(StatusCode::is_client_error);
-        self.failure(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), None, &complaint)
+        let status = status.filter(|it| it.is_client_error() || it.is_server_error());
+        self.failure(status, None, &complaint)
     }
 
-    fn failure(&self, status: StatusCode, wait: Option<Duration>, said: &Complaint) -> Failure {
+    /// What an answer means; where no status came with it, the words alone tell.
+    fn failure(
+        &self,
+        status: Option<StatusCode>,
+        wait: Option<Duration>,
+        said: &Complaint,
+    ) -> Failure {
         let url = &self.endpoint.base_url;
         let model = &self.endpoint.model;
         let variable = self.key.variable();
-        let answer = match self.foreign(&said.message) {
-            message if message.is_empty() => status.to_string(),
-            message => format!("{status}: {message}"),
+        let answer = match (status, self.foreign(&said.message)) {
+            (Some(status), message) if message.is_empty() => status.to_string(),
+            (Some(status), message) => format!("{status}: {message}"),
+            (None, message) if message.is_empty() => "it does not say why".to_owned(),
+            (None, message) => message,
         };
         if said.is_about_length(status) {
             return Failure::never(ModelError::ContextTooLong(format!(
@@ -70,6 +78,9 @@ impl Account {
                 "{url} has no model `{model}` ({answer}); set `model` (--model) to one it has"
             )));
         }
+        let Some(status) = status else {
+            return self.unavailable("is in trouble", &answer, wait);
+        };
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 Failure::never(ModelError::KeyRefused(format!(
@@ -136,10 +147,9 @@ impl Complaint {
         words.iter().any(|word| said.contains(word))
     }
 
-    fn is_about_length(&self, status: StatusCode) -> bool {
-        status == StatusCode::PAYLOAD_TOO_LARGE
-            || status.is_client_error()
-                && status != StatusCode::TOO_MANY_REQUESTS
+    fn is_about_length(&self, status: Option<StatusCode>) -> bool {
+        status == Some(StatusCode::PAYLOAD_TOO_LARGE)
+            || status.is_none_or(|it| it.is_client_error() && it != StatusCode::TOO_MANY_REQUESTS)
                 && self.says(&[
                     "context_length",
                     "context length",
@@ -152,14 +162,16 @@ impl Complaint {
                 ])
     }
 
-    fn is_about_money(&self, status: StatusCode) -> bool {
-        status == StatusCode::PAYMENT_REQUIRED
-            || status.is_client_error()
+    fn is_about_money(&self, status: Option<StatusCode>) -> bool {
+        status == Some(StatusCode::PAYMENT_REQUIRED)
+            || status.is_none_or(|it| it.is_client_error())
                 && self.says(&["insufficient_quota", "insufficient balance", "billing"])
     }
 
-    fn is_about_the_model(&self, status: StatusCode) -> bool {
-        matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST | StatusCode::FORBIDDEN)
+    fn is_about_the_model(&self, status: Option<StatusCode>) -> bool {
+        const MEANT: [StatusCode; 3] =
+            [StatusCode::NOT_FOUND, StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN];
+        status.is_none_or(|it| MEANT.contains(&it))
             && (self.code == "model_not_found"
                 || self.says(&["model"])
                     && self.says(&["not exist", "not found", "no such", "unknown model"]))

@@ -248,8 +248,43 @@ async fn refusals_say_what_to_do() {
 
 #[tokio::test]
 async fn a_context_length_error_may_come_in_the_stream() {
-    let error = json!({ "error": { "message": "prompt is too long", "code": 400 } });
-    assert_eq!(said(stream(&[error])).await.0, "CONTEXT_TOO_LONG");
+    for error in [
+        json!({ "message": "prompt is too long", "code": 400 }),
+        json!({ "message": "too much", "code": "context_length_exceeded" }),
+        json!({ "message": "the context size is exceeded", "type": "invalid_request_error" }),
+        json!("the context window is full"),
+    ] {
+        let (code, text) = said(stream(&[json!({ "error": error })])).await;
+        assert_eq!(code, "CONTEXT_TOO_LONG", "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_no_retry_helps_is_known_without_a_status() {
+    for (error, expected, words) in [
+        (
+            json!({ "message": "no credit", "code": "insufficient_quota" }),
+            "REQUEST_REFUSED",
+            "does not answer before it is paid (no credit);",
+        ),
+        (
+            json!({ "message": "what?", "code": "model_not_found" }),
+            "MODEL_NOT_FOUND",
+            "has no model `tiny` (what?);",
+        ),
+    ] {
+        let (code, text) = said(stream(&[json!({ "error": error })])).await;
+        assert_eq!(code, expected, "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_ended_is_not_waited_for() {
+    let mut server = Server::play([broken(&[text("hello"), finish("stop")], End::Silence)]).await;
+    let told = ask(&config(server.address)).await;
+    assert_eq!((told.text().as_str(), told.error), ("hello", None));
+    guarded("the connection ends", server.left.recv()).await.unwrap();
 }
 
 #[tokio::test]
