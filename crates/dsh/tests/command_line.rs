@@ -243,6 +243,19 @@ fn the_demonstration_runs_beside_the_rows_of_front_ends() {
 }
 
 #[test]
+fn a_run_without_a_log_does_not_name_one() {
+    let folder = TempDir::new().unwrap();
+    let rows = "- name: jobs\n- name: tool-jobs\n\
+                - name: terminal\n- name: terminal-bash\n- name: tool-terminal\n\
+                - name: session-log\n  disabled: true\n";
+    fs::write(folder.path().join("c.yml"), rows).unwrap();
+    let shown = dsh(folder.path(), &["run", "--agent-terminal-demo", "--composition", "c.yml"]);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert_eq!(shown.status.code(), Some(0), "{text}");
+    assert!(!text.contains("logged as") && !text.contains("--resume"), "{text}");
+}
+
+#[test]
 fn the_demonstration_says_which_step_went_wrong() {
     let folder = TempDir::new().unwrap();
     let rows = "- name: terminal\n\

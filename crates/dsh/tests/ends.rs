@@ -152,17 +152,7 @@ async fn a_task_is_interrupted_in_order_whatever_runs() {
                 \x20     - { tool: terminal_send, arguments: { sessionId: pty-1, text: 'trap \"\" INT TERM; sleep 1000' } }\n\
                 \x20     - { tool: terminal_list }\n";
     std::fs::write(home.path().join("c.yml"), rows).unwrap();
-    let child = Command::new(env!("CARGO_BIN_EXE_dsh"))
-        .args(["run", "wait", "--composition", "c.yml"])
-        .current_dir(home.path())
-        .env("DSH_HOME", home.path().join("home"))
-        .env(support::TAG, &tag)
-        .env_remove("DSH_LOG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = run_of_the_script(&home);
     testkit::wait_until("a sleep", || support::sleeping(&tag) == 1).await;
     kill("INT", child.id());
     let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
@@ -171,6 +161,28 @@ async fn a_task_is_interrupted_in_order_whatever_runs() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\n* interrupted\n* logged as session "), "{text}");
+    nothing_left(&tag).await;
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_a_run_at_once_and_leaves_nothing() {
+    let home = TempDir::new().unwrap();
+    let tag = home.path().display().to_string();
+    let rows = "- name: terminal\n- name: terminal-bash\n- name: tool-terminal\n- name: model-script\n\
+                \x20 config:\n    steps:\n    - say: I wait.\n      calls:\n\
+                \x20     - { tool: terminal_open, arguments: { type: shell } }\n\
+                \x20     - tool: terminal_send\n        arguments:\n          sessionId: pty-1\n\
+                \x20         text: '(trap \"\" HUP TERM INT; exec sleep 300) & sleep 300'\n";
+    std::fs::write(home.path().join("c.yml"), rows).unwrap();
+    let mut child = run_of_the_script(&home);
+    testkit::wait_until("two sleeps", || support::sleeping(&tag) == 2).await;
+    // It finds both when it goes on. After the first alone its status would be 130.
+    for signal in ["STOP", "INT", "HUP", "CONT"] {
+        kill(signal, child.id());
+    }
+    assert_eq!(exit(&mut child).await, Some(129));
+    // They were killed before the exit, not by somebody afterwards.
+    assert_eq!(support::sleeping(&tag), 0);
     nothing_left(&tag).await;
 }
 
@@ -198,6 +210,21 @@ async fn a_reader_that_has_gone_ends_the_run() {
         assert!(errors.to_lowercase().starts_with("error: cannot print: broken pipe"), "{errors}");
         nothing_left(&tag).await;
     }
+}
+
+/// A run over the composition `c.yml`, whose model is a script.
+fn run_of_the_script(home: &TempDir) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_dsh"))
+        .args(["run", "wait", "--composition", "c.yml"])
+        .current_dir(home.path())
+        .env("DSH_HOME", home.path().join("home"))
+        .env(support::TAG, home.path())
+        .env_remove("DSH_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn demonstration(home: &TempDir, stdout: Stdio) -> Child {

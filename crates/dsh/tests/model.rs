@@ -199,6 +199,47 @@ async fn what_no_retry_helps_ends_the_run() {
 }
 
 #[tokio::test]
+async fn a_model_that_fails_for_good_leaves_nothing_of_what_it_started() {
+    let broken = || Answer::Plain {
+        status: "500 Internal Server Error",
+        headers: "retry-after: 0\r\n".to_owned(),
+        body: String::new(),
+    };
+    for failures in [vec![refusal("401 Unauthorized", "who?", "x")], vec![broken(); 5]] {
+        let folder = TempDir::new().unwrap();
+        let background = json!({
+            "sessionId": "pty-1", "text": "sleep 300 & (trap '' HUP INT TERM; touch begun; sleep 301)",
+            "run_in_background": true
+        });
+        let other =
+            json!({ "sessionId": "pty-2", "text": "until [ -e begun ]; do sleep 0.05; done" });
+        let asked = 4 + failures.len();
+        let server = Server::play(
+            [
+                open(),
+                stream(&[call("b", "terminal_send", &background), finish("tool_calls")]),
+                stream(&[
+                    call("c", "terminal_open", &json!({ "type": "shell" })),
+                    finish("tool_calls"),
+                ]),
+                stream(&[call("d", "terminal_send", &other), finish("tool_calls")]),
+            ]
+            .into_iter()
+            .chain(failures),
+        )
+        .await;
+        // That nothing is left over is checked where it ends.
+        let output = ask(&server, folder.path(), &[]).await;
+        assert_eq!(output.status.code(), Some(1), "{:?}", said(&output));
+        let requests = server.requests();
+        assert_eq!(requests.len(), asked);
+        let told = requests.last().unwrap().body.to_string();
+        assert!(told.contains("started background job pty-send-1"), "{told}");
+        assert!(told.contains("[exit: 0]"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn an_interrupt_drops_the_request() {
     let folder = TempDir::new().unwrap();
     let mut server = Server::play([broken(&[text("I th")], End::Silence)]).await;

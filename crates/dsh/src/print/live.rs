@@ -33,21 +33,24 @@ impl<W: Write> Live<W> {
         lock(&self.0).printer.tick(Instant::now());
     }
 
-    /// The end of a run: what became of it, and where it is kept.
-    pub(crate) fn end(&self, remark: Option<&str>, agent: &str) -> std::io::Result<()> {
+    /// The end of a run: what became of it, and the session of the log that keeps it, if one does.
+    pub(crate) fn end(&self, remark: Option<&str>, logged: Option<&str>) -> std::io::Result<()> {
         let mut state = lock(&self.0);
         if let Some(remark) = remark {
             state.printer.note(remark);
         }
         let Usage { input_tokens, output_tokens } = state.usage;
-        let tokens = if input_tokens + output_tokens > 0 {
-            format!(", {input_tokens} tokens read and {output_tokens} written")
-        } else {
-            String::new()
-        };
-        state.printer.note(&format!(
-            "logged as session {agent}{tokens}; `dsh run --resume {agent}` shows it again"
-        ));
+        let tokens = (input_tokens + output_tokens > 0)
+            .then(|| format!("{input_tokens} tokens read and {output_tokens} written"));
+        match (logged, tokens) {
+            (Some(id), tokens) => {
+                let tokens = tokens.map(|it| format!(", {it}")).unwrap_or_default();
+                let again = format!("`dsh run --resume {id}` shows it again");
+                state.printer.note(&format!("logged as session {id}{tokens}; {again}"));
+            }
+            (None, Some(tokens)) => state.printer.note(&tokens),
+            (None, None) => {}
+        }
         state.printer.finish()
     }
 }
@@ -210,7 +213,7 @@ mod tests {
         live.event(LoopEvent::Replied(Some(Usage { input_tokens: 1000, output_tokens: 5 })));
         live.event(LoopEvent::Waiting);
         tick(90);
-        live.end(Some("interrupted"), "4711").unwrap();
+        live.end(Some("interrupted"), Some("4711")).unwrap();
         let shown = String::from_utf8(lock(&paper.0).clone()).unwrap();
         shown.replace('\r', "␍").replace('\u{1b}', "␛")
     }
@@ -218,6 +221,22 @@ mod tests {
     #[test]
     fn in_a_pipe_it_is_plain_lines() {
         insta::assert_snapshot!(run(Look::default()));
+    }
+
+    #[test]
+    fn what_no_log_keeps_is_not_said_to_be_kept() {
+        for (usage, end) in [
+            (None, ""),
+            (Some(Usage { input_tokens: 9, output_tokens: 2 }), "* 9 tokens read and 2 written\n"),
+        ] {
+            let paper = Paper::default();
+            let live = Live::new(Printer::new(paper.clone(), Look::default()));
+            live.event(LoopEvent::Text("Done."));
+            live.event(LoopEvent::Replied(usage));
+            live.end(None, None).unwrap();
+            let shown = String::from_utf8(lock(&paper.0).clone()).unwrap();
+            assert_eq!(shown, format!("Done.\n\n{end}"));
+        }
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode, Failure> {
         let view = View::open(app, args.json, out)?;
         let worked = work.on(&agent, &task, &view, &stop, &printing).await;
         let ended = work.agents.dispose(&agent).await;
-        let shown = match view.close(&worked, agent.id()).await {
+        let logged = app.service::<SessionLog>().map(|_| agent.id());
+        let shown = match view.close(&worked, logged).await {
             Ok(()) => printing.over(&stop).await.context("cannot print"),
             failed => failed,
         };
@@ -179,12 +180,16 @@ impl View {
         }
     }
 
-    /// Says how it went. After this nothing is printed.
-    async fn close(self, worked: &Result<TurnEnd, ModelError>, agent: &str) -> anyhow::Result<()> {
+    /// Says how it went, and which session of the log keeps it. After this nothing is printed.
+    async fn close(
+        self,
+        worked: &Result<TurnEnd, ModelError>,
+        logged: Option<&str>,
+    ) -> anyhow::Result<()> {
         match self {
             Self::Live(live) => {
                 let remark = worked.as_ref().ok().and_then(remark);
-                live.end(remark.as_deref(), agent).context("cannot print")
+                live.end(remark.as_deref(), logged).context("cannot print")
             }
             Self::Json(scope) => Ok(scope.dispose().await?),
         }
