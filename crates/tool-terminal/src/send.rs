@@ -201,7 +201,7 @@ impl Tool for Send {
         if card.background {
             return Some(CallIntent::Generic { kind: ToolKind::Execute });
         }
-        let title = card.title(self.typed.asks_unseen(card.session));
+        let title = card.title_of_call(self.typed.asks_unseen(card.session));
         Some(CallIntent::Terminal { title, description: card.description() })
     }
 
@@ -302,6 +302,17 @@ impl<'a> Card<'a> {
         match self.text {
             Some(text) if !unseen || text.is_empty() => text::title(text),
             _ => text::unseen_title(self.bytes),
+        }
+    }
+
+    /// The title before it is known how the text is taken: what its first line runs may ask for the
+    /// others unseen.
+    fn title_of_call(&self, unseen: bool) -> String {
+        match self.text.and_then(|it| it.trim_end_matches('\n').split_once('\n')) {
+            Some((first, rest)) if !unseen => {
+                format!("{} … ({} more bytes)", text::title(first), rest.len())
+            }
+            _ => self.title(unseen),
         }
     }
 

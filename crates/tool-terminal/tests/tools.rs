@@ -521,6 +521,10 @@ async fn cards() {
         })
     };
     assert_eq!(tools.present_call("terminal_send", &send), terminal("ls\\n"));
+    // What the first line runs may ask for the second without echo.
+    let asks = json!({ "sessionId": "pty-1", "text": "read -s x\nhush" });
+    let first = terminal("read -s x … (4 more bytes)");
+    assert_eq!(tools.present_call("terminal_send", &asks), first);
     let logged = json!({ "sessionId": "pty-1", "text": { "bytes": 8 } });
     assert_eq!(tools.present_call("terminal_send", &logged), terminal("(8 bytes, echo off)"));
     for (tool, kind) in [

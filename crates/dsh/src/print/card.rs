@@ -69,12 +69,17 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// ` key=value` for each argument.
+/// ` key=value` for each argument. Of a text of several lines only the first is shown: in a text that
+/// is typed, it may ask for the others unseen.
 fn listed(arguments: &Value) -> String {
     let Some(arguments) = arguments.as_object() else { return String::new() };
     arguments
         .iter()
         .map(|(name, value)| match value.as_str() {
+            Some(text) if text.trim_end_matches('\n').contains('\n') => {
+                let first = text.lines().next().unwrap_or_default();
+                format!(" {name}={}… ({} more bytes)", Value::from(first), text.len() - first.len())
+            }
             Some(text) if !text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
                 format!(" {name}={text}")
             }
@@ -104,6 +109,7 @@ mod tests {
                 Some(CallIntent::Generic { kind: ToolKind::Read }),
                 "t a=b c=\"d e\" n=4",
             ),
+            (json!({ "a": "read -s x\nhush\n" }), None, "t a=\"read -s x\"… (6 more bytes)"),
             (Value::Null, None, "t"),
         ] {
             assert_eq!(heading("t", &arguments, intent.as_ref()), line);

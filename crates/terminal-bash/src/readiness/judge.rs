@@ -235,17 +235,17 @@ impl Judge {
         if let Some(claim) = self.best(&look) {
             self.memory.claim(&claim, &look);
             judgement.foreground = Some(foreground(claim.process));
-            // Nobody is busy who waits for the terminal, whatever the others do.
-            if !matches!(claim.verdict, Verdict::Not { .. }) {
-                judgement.visibly_busy = false;
-                judgement.busy = None;
-            }
             // zsh's editor reads; it tells by bracketed paste.
             let selects = matches!(claim.thread.wait, Wait::Multiplexed { .. });
             judgement.edits_line = !modes.canonical && (selects || context.screen.bracketed_paste);
             judgement.verdict = claim.verdict;
         } else if let Some(verdict) = unseen::verdict(&look) {
             judgement.verdict = verdict;
+        }
+        // Nobody is busy who waits for the terminal, whatever the others do.
+        if !matches!(judgement.verdict, Verdict::Not { .. }) {
+            judgement.visibly_busy = false;
+            judgement.busy = None;
         }
         let uncertain_line =
             matches!(judgement.verdict, Verdict::Ready { .. } | Verdict::Settling { .. })
