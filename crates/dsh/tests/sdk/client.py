@@ -94,6 +94,29 @@ def command_of(pid):
         return None
 
 
+async def kill_deaf(terminal, marker):
+    """A program that ignores the interrupt is not reported as killed while it runs."""
+    deaf = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print('deaf'); time.sleep(100)"
+    started = await terminal.send(f'python3 -uc "{deaf}"', run_in_background=True)
+    assert started == "started background job pty-send-3", started
+    shown = ""
+    while not re.search("^deaf$", shown, re.MULTILINE):
+        shown += await terminal.call("job_output", job_id="pty-send-3", wait=True, timeout_ms=20)
+        assert shown.endswith("[status: running]"), shown
+        shown += "\n"
+    [pid] = [pid for pid in processes_of(marker) if command_of(pid) == "python3"]
+    killed = await terminal.call("job_kill", job_id="pty-send-3")
+    assert killed == "requested cancellation of job pty-send-3", killed
+    shown = await terminal.call("job_output", job_id="pty-send-3", wait=True, timeout_ms=500)
+    stopping = f"[stopping: python3 (pid {pid}) still runs; terminal_signal SIGTERM or SIGKILL is stronger]"
+    assert shown.endswith(f"{stopping}\n[status: stopping]"), shown
+    assert command_of(pid) == "python3"
+    await terminal.call("terminal_signal", sessionId="pty-1", signal="SIGKILL")
+    shown = await terminal.call("job_output", job_id="pty-send-3", wait=True)
+    assert shown.endswith("\n[exit: 137]\n[status: killed, wait: stdin_read]"), shown
+    assert not runs(marker, "python3")
+
+
 async def drive_jobs(terminal, marker):
     """Background sends: read as they go, ended, and told of."""
     assert await terminal.call("job_list") == "(no background jobs)"
@@ -118,17 +141,18 @@ async def drive_jobs(terminal, marker):
     killed = await terminal.call("job_kill", job_id="pty-send-2")
     assert killed == "job pty-send-2 had already finished [status: killed, wait: stdin_read]", killed
     await terminal.send("echo usable", "\nusable\n", "[exit: 0]")
-    # Nobody asks for the end of the third: it comes with the next result.
+    await kill_deaf(terminal, marker)
+    # Nobody asks for the end of the last: it comes with the next result.
     quick = {"sessionId": "pty-1", "text": "true", "run_in_background": True}
     own, *notices = await terminal.blocks("terminal_send", **quick)
-    assert own == "started background job pty-send-3", own
+    assert own == "started background job pty-send-4", own
     while not notices:
         own, *notices = await terminal.blocks("terminal_list")
         assert own.startswith("pty-1 (main) [shell] running"), own
     [notice] = notices
-    assert notice.startswith("background job pty-send-3 (pty-send: pty-1: true) finished "), notice
+    assert notice.startswith("background job pty-send-4 (pty-send: pty-1: true) finished "), notice
     assert notice.endswith("[status: completed, wait: stdin_read]. Read its output with job_output."), notice
-    assert len(await terminal.blocks("job_output", job_id="pty-send-3")) == 1
+    assert len(await terminal.blocks("job_output", job_id="pty-send-4")) == 1
     unknown = await terminal.call("job_output", error=True, job_id="pty-send-9")
     assert unknown.startswith("Error: unknown job pty-send-9"), unknown
     # New output of a send that waits.
