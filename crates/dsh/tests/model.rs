@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{
-    chat::{Answer, End, Server, broken, delta, finish, refusal, stream, text},
+    chat::{Answer, End, Server, broken, delta, finish, refusal, status, stream, text},
     guarded,
     leaks::processes_with_env,
     wait_until,
@@ -196,6 +196,67 @@ async fn what_no_retry_helps_ends_the_run() {
         assert!(errors.contains(message), "{errors}");
         assert!(errors.contains(&server.address.to_string()), "{errors}");
     }
+}
+
+/// A server in trouble, one that is not there, and one that sends what cannot be read.
+#[tokio::test]
+async fn a_server_that_gives_no_reply_ends_the_run() {
+    let trouble = || status("500 Internal Server Error", format!("bad {KEY}"));
+    let unreadable = format!("data: {{{KEY}\n\n").into_bytes();
+    for (answers, message) in [
+        (vec![trouble(), trouble()], "is in trouble (500 Internal Server Error: bad [key])"),
+        (vec![], "cannot reach http://"),
+        (
+            vec![Answer::Events { pieces: vec![unreadable], end: End::Whole }],
+            "sent a piece of its answer that cannot be read",
+        ),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let fast = "- id: model-openai\n  config: { retryDelayMs: 1, maxRetries: 1 }\n";
+        std::fs::write(folder.path().join("fast.yml"), fast).unwrap();
+        let asked = answers.len();
+        let server = Server::play(answers).await;
+        let output = ask(&server, folder.path(), &["--patch", "fast.yml"]).await;
+        let (_, errors) = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains(message), "{errors}");
+        assert!(errors.contains(&server.address.to_string()), "{errors}");
+        assert_eq!(server.requests().len(), asked, "{errors}");
+    }
+}
+
+#[tokio::test]
+async fn calls_of_one_reply_run_in_order() {
+    let folder = TempDir::new().unwrap();
+    let call = |index: u64, id: &str, name: &str, arguments: Value| {
+        let function = json!({ "name": name, "arguments": arguments.to_string() });
+        delta(&json!({ "tool_calls": [{ "index": index, "id": id, "function": function }] }))
+    };
+    let send = |session: &str, text: &str| json!({ "sessionId": session, "text": text });
+    let server = Server::play([
+        stream(&[
+            call(0, "a", "terminal_open", json!({ "type": "shell" })),
+            call(1, "b", "terminal_open", json!({ "type": "shell" })),
+            call(2, "c", "terminal_send", send("pty-1", "echo one >> order")),
+            call(3, "d", "terminal_send", send("pty-2", "echo two >> order; cat order")),
+            finish("tool_calls"),
+        ]),
+        stream(&[text("Done."), finish("stop")]),
+    ])
+    .await;
+    let output = ask(&server, folder.path(), &[]).await;
+    let (_, errors) = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let order = std::fs::read_to_string(folder.path().join("order")).unwrap();
+    assert_eq!(order, "one\ntwo\n");
+    let last = server.requests().pop().unwrap().body;
+    let results = last["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "tool");
+    let results: Vec<_> = results
+        .map(|it| (it["tool_call_id"].as_str().unwrap(), it["content"].as_str().unwrap()))
+        .collect();
+    let ids: Vec<_> = results.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, ["a", "b", "c", "d"]);
+    assert!(results[3].1.contains("one\ntwo\n"), "{results:?}");
 }
 
 #[tokio::test]

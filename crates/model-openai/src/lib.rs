@@ -2,8 +2,9 @@
 //! other servers speak too.
 //!
 //! Guarantees, besides those of [`model`]:
-//! - the key is in a header of the request and nowhere else: in no error, no log, no debug print,
-//!   not even where a server repeats it;
+//! - the key is in a header of the request and nowhere else: in no error, no event, no debug print
+//!   and no log of this crate, not even where a server repeats it. The client library `async_openai`
+//!   logs a piece of an answer that it cannot read as it came, so a host leaves that log out;
 //! - a request goes to the configured server alone: redirects are not followed;
 //! - a reply counts as whole only when the server said why it ended; one with a piece that cannot be
 //!   read is an error, so that no command is run of which a part is missing;

@@ -7,11 +7,21 @@ use tools::{ToolRegistry, ToolResult};
 
 use super::printer::Printer;
 
-/// Prints the events of a log. `tools` say how their cards look; those of tools that are not mounted
-/// are plain.
-pub(crate) fn replay<W: Write>(lines: &[Value], tools: &ToolRegistry, printer: &mut Printer<W>) {
-    let mut open: BTreeMap<String, (String, Value)> = BTreeMap::new();
-    for line in lines {
+/// Prints the events of a log, line by line. `tools` say how their cards look; those of tools that
+/// are not mounted are plain.
+#[derive(Default)]
+pub(crate) struct Replay {
+    /// Calls without a result so far: name and arguments by id.
+    open: BTreeMap<String, (String, Value)>,
+}
+
+impl Replay {
+    pub(crate) fn line<W: Write>(
+        &mut self,
+        line: &Value,
+        tools: &ToolRegistry,
+        printer: &mut Printer<W>,
+    ) {
         let data = &line["data"];
         let text = |key: &str| data[key].as_str().unwrap_or_default();
         match line["type"].as_str().unwrap_or_default() {
@@ -27,10 +37,10 @@ pub(crate) fn replay<W: Write>(lines: &[Value], tools: &ToolRegistry, printer: &
             "notice" => printer.note(text("content")),
             "tool/call" => {
                 let call = (text("name").to_owned(), data["arguments"].clone());
-                open.insert(text("callId").to_owned(), call);
+                self.open.insert(text("callId").to_owned(), call);
             }
             "tool/result" => {
-                let begun = open.remove(text("callId")).map(|(_, arguments)| arguments);
+                let begun = self.open.remove(text("callId")).map(|(_, arguments)| arguments);
                 // Held back with the call, and told with the result where it was shown anyway.
                 let arguments = data.get("arguments").cloned().or(begun).unwrap_or_default();
                 let result = result(data);
@@ -43,9 +53,13 @@ pub(crate) fn replay<W: Write>(lines: &[Value], tools: &ToolRegistry, printer: &
             _ => {}
         }
     }
-    for (name, arguments) in open.into_values() {
-        printer.call(&name, &arguments, tools.present_call(&name, &arguments).as_ref());
-        printer.note("no result: the run ended first");
+
+    /// Nothing more comes.
+    pub(crate) fn end<W: Write>(self, tools: &ToolRegistry, printer: &mut Printer<W>) {
+        for (name, arguments) in self.open.into_values() {
+            printer.call(&name, &arguments, tools.present_call(&name, &arguments).as_ref());
+            printer.note("no result: the run ended first");
+        }
     }
 }
 

@@ -14,7 +14,7 @@ mod printer;
 mod spinner;
 
 pub(crate) use live::Live;
-pub(crate) use log::replay;
+pub(crate) use log::Replay;
 pub(crate) use printer::{Look, Printer};
 pub(crate) use spinner::FRAME;
 

@@ -10,7 +10,7 @@ use std::{io::IsTerminal as _, process::ExitCode, sync::Arc};
 use agent_loop::{AgentLoop, Loop, LoopEvent, LoopObserver, TurnEnd};
 use agents::{Agent, AgentRegistry, AgentSpec, Agents};
 use anyhow::Context as _;
-use dsh_core::{App, Cancel, Composition, Scope, lock};
+use dsh_core::{App, Cancel, Composition, Scope};
 use model::ModelError;
 use session_log::SessionLog;
 use tokio_util::sync::CancellationToken;
@@ -127,7 +127,8 @@ impl Work {
                 end = &mut running => return end,
                 () = stop.cancelled() => break "the user interrupted",
                 () = broken.cancelled() => break "nobody reads the output any more",
-                _ = frames.tick() => view.tick(),
+                // What nobody reads yet is not the place for a spinner.
+                _ = frames.tick() => if printing.keeps_up() { view.tick() },
             }
         };
         cancel.cancel(reason);
@@ -161,8 +162,7 @@ impl View {
             Failure::user("no session log is mounted", hint)
         })?;
         let scope = app.scope().child("printed events")?;
-        let out = std::sync::Mutex::new(out);
-        let tap = move |_, line: &str| lock(&out).line(line);
+        let tap = move |_, line: &str| out.line(line);
         log.tap(&scope, Arc::new(tap))?;
         Ok(Self::Json(scope))
     }

@@ -12,7 +12,7 @@ use crate::{
     composition,
     failure::Failure,
     host::{service, supervised},
-    print::{Look, Printer, replay},
+    print::{Look, Printer, Replay},
     stdout,
 };
 
@@ -45,14 +45,24 @@ pub(crate) async fn show(
         }
         if json {
             for line in logs.iter().flatten() {
+                if !printing.wants_more(&stop).await {
+                    break;
+                }
                 writeln!(out, "{line}").context("cannot print")?;
             }
             drop(out);
         } else {
             let tools = service::<Tools>(app)?;
             let mut printer = Printer::new(out, Look { live: None, ..look() });
-            for lines in &logs {
-                replay(lines, &tools, &mut printer);
+            'logs: for lines in &logs {
+                let mut replay = Replay::default();
+                for line in lines {
+                    if !printing.wants_more(&stop).await {
+                        break 'logs;
+                    }
+                    replay.line(line, &tools, &mut printer);
+                }
+                replay.end(&tools, &mut printer);
             }
             printer.finish().context("cannot print")?;
             drop(printer);
