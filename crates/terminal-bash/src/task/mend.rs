@@ -124,6 +124,8 @@ impl Task {
             }
         };
         self.live = None;
+        // Its end is told to nobody, later neither.
+        self.marks.finished(settled.kind == StateKind::Prompt);
         let shell = self.process.pid();
         let foreground = settled.judgement.and_then(|it| it.foreground);
         let waits = settled.reason == WaitReason::StdinRead;

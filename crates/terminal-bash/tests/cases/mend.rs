@@ -2,7 +2,7 @@
 
 use terminal::StateKind;
 
-use crate::shell::{Shell, assert_prompt, shell};
+use crate::shell::{Shell, assert_prompt, assert_waits, shell};
 
 /// What the line is set to, of what matters to programs.
 async fn line(shell: &Shell<'_>) -> String {
@@ -139,5 +139,18 @@ fn a_strict_shell_is_mended_and_lives() {
         assert_prompt(&outcome, Some(0));
         assert!(outcome.repaired.contains(&"restored the echo".to_owned()), "{outcome:#?}");
         assert_eq!(line(shell).await, sane);
+    });
+}
+
+/// The mending runs a line of its own, whose end used to be told as that of the next command.
+#[test]
+fn the_mending_is_no_command_of_the_next_send() {
+    shell(async |shell| {
+        let mess = "python3 -c 'import tty, os; tty.setraw(0); os._exit(3)'";
+        assert_prompt(&shell.send(mess).await, Some(3));
+        let next = shell.send("cat").await;
+        assert_waits(&next, StateKind::Line);
+        assert_eq!(next.last_command, None);
+        assert_prompt(&shell.type_only("\u{4}").await, Some(0));
     });
 }
