@@ -3,8 +3,6 @@
 //! Guarantee: a key goes to the API it belongs to. Where the host is known to belong to one key,
 //! only that key is looked for.
 
-use std::fmt;
-
 use model::ModelError;
 use reqwest::{
     Url,
@@ -134,12 +132,6 @@ impl Endpoint {
     }
 }
 
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}", self.model, self.base_url)
-    }
-}
-
 impl Key {
     fn new(variable: &str, text: String) -> Result<Self, ModelError> {
         let key = Self { variable: variable.to_owned(), secret: SecretString::from(text) };
@@ -222,8 +214,9 @@ mod tests {
             (&named, &[("MINE", " k\n")], "MINE deepseek-flash at http://127.0.0.1:8000/v1 None"),
         ] {
             let (endpoint, key) = resolved(config, set);
+            let Endpoint { base_url, model, reasoning_effort } = endpoint;
             let said =
-                format!("{} {endpoint} {:?}", key.unwrap().variable, endpoint.reasoning_effort);
+                format!("{} {model} at {base_url} {reasoning_effort:?}", key.unwrap().variable);
             assert_eq!(said, expected);
         }
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     assembly::Assembly,
     config::Config,
-    endpoint::{self, Endpoint},
+    endpoint,
     failure::{Account, Again, Failure},
     request,
     transport::Transport,
@@ -25,7 +25,6 @@ const COST: Duration = Duration::from_secs(2);
 
 /// A model behind the chat completions API.
 pub struct OpenAi {
-    endpoint: Endpoint,
     /// Or why there can be none.
     transport: Result<Arc<Transport>, ModelError>,
     pauses: ExponentialBuilder,
@@ -40,7 +39,7 @@ impl OpenAi {
         let (endpoint, key) = endpoint::resolve(config, variable);
         let transport = match key {
             Ok(key) => {
-                let account = Account::new(config, endpoint.clone(), key);
+                let account = Account::new(config, endpoint, key);
                 Ok(Arc::new(Transport::new(config, account)?))
             }
             Err(error) => Err(error),
@@ -50,15 +49,11 @@ impl OpenAi {
             .with_max_delay(LONGEST_PAUSE.max(config.retry_delay()))
             .with_max_times(config.max_retries.as_len())
             .with_jitter();
-        Ok(Self { endpoint, transport, pauses })
+        Ok(Self { transport, pauses })
     }
 }
 
 impl ModelAdapter for OpenAi {
-    fn describe(&self) -> String {
-        self.endpoint.to_string()
-    }
-
     fn ready(&self) -> Result<(), ModelError> {
         self.transport.as_ref().map(drop).map_err(Clone::clone)
     }

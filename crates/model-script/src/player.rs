@@ -1,6 +1,6 @@
 //! Plays the steps and checks what they gave.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use dsh_core::lock;
 use futures_util::{StreamExt as _, stream};
@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use crate::config::{Expect, Step};
 
-pub(crate) struct Player {
+pub(crate) struct Player(Arc<Script>);
+
+struct Script {
     steps: Vec<Step>,
     /// Replies given so far.
     played: Mutex<usize>,
@@ -19,9 +21,11 @@ pub(crate) struct Player {
 
 impl Player {
     pub(crate) fn new(steps: Vec<Step>) -> Self {
-        Self { steps, played: Mutex::new(0) }
+        Self(Arc::new(Script { steps, played: Mutex::new(0) }))
     }
+}
 
+impl Script {
     /// The events of the next reply.
     fn next(&self, messages: &[Message]) -> Result<Vec<ModelEvent>, ModelError> {
         let mut played = lock(&self.played);
@@ -62,15 +66,15 @@ impl Player {
 }
 
 impl ModelAdapter for Player {
-    fn describe(&self) -> String {
-        format!("a script of {} steps", self.steps.len())
-    }
-
     fn reply(&self, request: ModelRequest) -> Reply {
-        match self.next(&request.messages) {
-            Ok(events) => stream::iter(events.into_iter().map(Ok)).boxed(),
-            Err(error) => stream::iter([Err(error)]).boxed(),
-        }
+        let script = Arc::clone(&self.0);
+        let events = stream::once(async move {
+            match script.next(&request.messages) {
+                Ok(events) => events.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
+            }
+        });
+        events.flat_map(stream::iter).boxed()
     }
 }
 
@@ -105,6 +109,8 @@ fn unmet(expect: &Expect, text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[test]
@@ -152,7 +158,7 @@ mod tests {
             })
         };
         assert_eq!(
-            player.next(&[]).unwrap(),
+            player.0.next(&[]).unwrap(),
             [
                 ModelEvent::Text("Two ".into()),
                 ModelEvent::Text("words".into()),
@@ -162,10 +168,20 @@ mod tests {
             ]
         );
         let messages = results([("call-1-1", "fine"), ("call-1-2", "whatever")]);
-        let last = player.next(&messages).unwrap();
+        let last = player.0.next(&messages).unwrap();
         assert_eq!(last, [ModelEvent::Text("Done".into()), ModelEvent::End(EndReason::Stop)]);
-        let error = player.next(&messages).unwrap_err();
+        let error = player.0.next(&messages).unwrap_err();
         assert!(error.to_string().starts_with("the script has only 2 steps"), "{error}");
+    }
+
+    #[test]
+    fn a_reply_that_nobody_polls_plays_nothing() {
+        let player = player();
+        let request =
+            || ModelRequest { system: String::new(), messages: Vec::new(), tools: Vec::new() };
+        drop(player.reply(request()));
+        let first = player.reply(request()).next().now_or_never().flatten();
+        assert_eq!(first, Some(Ok(ModelEvent::Text("Two ".into()))));
     }
 
     #[test]
@@ -181,8 +197,8 @@ mod tests {
             ),
         ] {
             let player = player();
-            player.next(&[]).unwrap();
-            assert_eq!(player.next(&messages).unwrap_err(), ModelError::Unexpected(wrong.into()));
+            player.0.next(&[]).unwrap();
+            assert_eq!(player.0.next(&messages).unwrap_err(), ModelError::Unexpected(wrong.into()));
         }
     }
 }

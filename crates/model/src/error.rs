@@ -57,12 +57,4 @@ impl ModelError {
             Self::Unexpected(_) => "UNEXPECTED",
         }
     }
-
-    /// Whether the same request may succeed later.
-    pub const fn is_retriable(&self) -> bool {
-        matches!(
-            self,
-            Self::Unavailable(_) | Self::Unreachable(_) | Self::TimedOut(_) | Self::Cut(_)
-        )
-    }
 }

@@ -34,9 +34,6 @@ pub type Reply = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
 /// A model behind some API.
 pub trait ModelAdapter: Send + Sync {
-    /// Its name and where it is, for people: `deepseek-chat at https://api.deepseek.com`.
-    fn describe(&self) -> String;
-
     /// Whether a request can be made at all. Asks nobody: for what shows before the first request,
     /// such as a key that is missing.
     fn ready(&self) -> Result<(), ModelError> {

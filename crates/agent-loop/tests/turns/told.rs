@@ -104,10 +104,6 @@ impl Told {
 }
 
 impl ModelAdapter for Told {
-    fn describe(&self) -> String {
-        "what the test says".to_owned()
-    }
-
     fn reply(&self, request: ModelRequest) -> Reply {
         lock(&self.0.requests).push(request);
         self.0.asked.send_modify(|it| *it += 1);
