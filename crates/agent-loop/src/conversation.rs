@@ -120,6 +120,10 @@ impl Conversation {
                 End::Reason(reason) => reason,
             };
             for call in &calls {
+                // Without its agent a call is refused, to be read by nobody.
+                if self.agent.is_ending() {
+                    return Ok(TurnEnd::Cancelled);
+                }
                 self.run(call, &reason, cancel).await;
             }
         }

@@ -46,6 +46,11 @@ impl Journal {
 impl CallLog<'_> {
     pub(crate) fn append(&self, event: Event) {
         let Err(error) = self.log.append(self.agent, event) else { return };
+        if self.agent.is_ending() {
+            // The log ends with its agent; a call that meets that end is refused.
+            tracing::info!(agent = self.agent.id(), %error, "not logged");
+            return;
+        }
         if self.is_first_failure() {
             let agent = self.agent.id();
             tracing::error!(agent, %error, "the session log fails; tools go on without it");
