@@ -11,7 +11,9 @@ fn a_relay_is_not_ready_before_what_it_relays() {
         let line = "script -qc 'sleep 1; touch slept; echo X' /dev/null";
         assert!(shell.run(line, 0).await.contains("X\n"));
         assert!(shell.path("slept").exists());
-        let asked = shell.send("script -qc 'read x; sleep .6; echo got $x' /dev/null").await;
+        // The relay runs $SHELL, which a host may have or not.
+        let line = "SHELL=/bin/bash script -qc 'read x; sleep .6; echo got $x' /dev/null";
+        let asked = shell.send(line).await;
         assert_behind(&asked, StateKind::Line, "bash");
         let answered = shell.send("abc").await;
         assert_prompt(&answered, Some(0));
