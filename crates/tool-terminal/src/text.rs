@@ -65,7 +65,7 @@ pub fn open(value: &OpenValue, cap: usize) -> String {
 
 /// `terminal_send`.
 pub fn send(value: &SendValue, cap: usize) -> String {
-    let (viewport, lines, truncated) = match value {
+    let (body, lines, truncated) = match value {
         SendValue::Background { job_id } => {
             return bound(Keep::Head, &format!("started background job {job_id}"), cap);
         }
@@ -76,6 +76,7 @@ pub fn send(value: &SendValue, cap: usize) -> String {
             truncated,
             last_command,
             state,
+            repaired,
             ..
         } => {
             let mut lines = Vec::new();
@@ -87,12 +88,27 @@ pub fn send(value: &SendValue, cap: usize) -> String {
             }
             lines.push((Yields::Wait, format!("[wait: {}]", wait_reason.as_str())));
             lines.push((Yields::Never, format!("[session: {}]", status(session_status))));
-            (viewport, lines, *truncated)
+            let body = match repairs(repaired) {
+                Some(note) => joined(viewport, &note).into(),
+                None => Cow::Borrowed(viewport.as_str()),
+            };
+            (body, lines, *truncated)
         }
     };
-    let draft =
-        Draft { head: None, body: viewport, placeholder: "(no new output)", lines, truncated };
+    let draft = Draft { head: None, body: &body, placeholder: "(no new output)", lines, truncated };
     draft.fit(cap)
+}
+
+/// What was put right of the terminal, as a sentence; none if nothing was.
+fn repairs(done: &[String]) -> Option<String> {
+    let done: Vec<_> = done.iter().map(|it| escape(it)).collect();
+    (!done.is_empty()).then(|| format!("(The terminal was repaired: {}.)", done.join(", ")))
+}
+
+/// A text, and a note on a line of its own below it.
+fn joined(text: &str, note: &str) -> String {
+    let text = text.trim_end_matches('\n');
+    if text.is_empty() { note.to_owned() } else { format!("{text}\n{note}") }
 }
 
 /// What is missing from the front of a send's output, and where it can be read.
@@ -185,12 +201,13 @@ fn exit_line(command: &LastCommand) -> String {
     command.exit_code.map_or_else(|| "[exit: unknown]".to_owned(), |code| format!("[exit: {code}]"))
 }
 
-/// What a reading of a background send tells after its end, besides the reason: the status of its
-/// command, and what the terminal is doing.
+/// What a reading of a background send tells after its end, besides the reason: what was repaired,
+/// the status of its command, and what the terminal is doing.
 pub(crate) fn told(outcome: &SendOutcome) -> Vec<String> {
+    let repaired = repairs(&outcome.repaired);
     let exit = outcome.last_command.as_ref().map(exit_line);
     let state = outcome.state.as_ref().and_then(|it| state_line(it, outcome.wait_reason));
-    exit.into_iter().chain(state).collect()
+    repaired.into_iter().chain(exit).chain(state).collect()
 }
 
 /// Who goes on after an interrupt, and what would be stronger.

@@ -220,7 +220,14 @@ async fn ends_of_all_kinds() {
         busy: None,
         output_complete: true,
     };
+    let repaired =
+        |outcome| SendOutcome { repaired: vec!["restored the echo".to_owned()], ..outcome };
     let cases = [
+        (
+            Ok(repaired(ended(1, ""))),
+            "(The terminal was repaired: restored the echo.)\n[exit: 1]\n\
+             [status: completed, wait: stdin_read]",
+        ),
         (Ok(outcome("", WaitReason::InferredIdle)), "[status: completed, wait: inferred_idle]"),
         (Ok(outcome("", WaitReason::Timeout)), "[status: completed, wait: timeout]"),
         (
@@ -242,7 +249,7 @@ async fn ends_of_all_kinds() {
     host.dispose().await.unwrap();
 
     let (host, agent) = boot(&script, "{ reportState: false }", JOBS).await;
-    script.settle_with(ended(0, "x\ndsh> "));
+    script.settle_with(repaired(ended(0, "x\ndsh> ")));
     host.call(&agent, "terminal_send", background("x")).await;
     let read = host.call(&agent, "job_output", wait("pty-send-1")).await;
     assert_eq!(read.text(), "(no new output)\n[status: completed, wait: stdin_read]");

@@ -246,6 +246,25 @@ fn what_gives_way_and_in_which_order() {
 }
 
 #[test]
+fn what_was_repaired_is_told_below_the_output() {
+    const NOTE: &str = "(The terminal was repaired: restored line mode, restored the echo.)";
+    const END: &str = "[wait: stdin_read]\n[session: running]";
+    let with = |text: &str| {
+        let mut value = send(text);
+        let SendValue::Foreground { repaired, .. } = &mut value else { return value };
+        *repaired = vec!["restored line mode".to_owned(), "restored the echo".to_owned()];
+        value
+    };
+    let body = "0123456789".repeat(5);
+    let printed = with(&format!("{body}\ndsh> \n"));
+    assert_eq!(text::send(&printed, WIDE), format!("{body}\ndsh> \n{NOTE}\n{END}"));
+    assert_eq!(text::send(&with(""), WIDE), format!("{NOTE}\n{END}"));
+    // It outlives the output.
+    let cut = format!("9\ndsh> \n{NOTE}\n{END}\n{TRUNCATED}");
+    assert_eq!(text::send(&printed, cut.len()), cut);
+}
+
+#[test]
 fn a_placeholder_is_not_missed() {
     let text = text::read(&page("", false), 30);
     assert_eq!(text, "[lines: 0-12 of 340]");

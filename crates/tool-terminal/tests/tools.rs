@@ -70,7 +70,11 @@ async fn one_session_from_open_to_close() {
     script.settle_with(told("false\ndsh> "));
     let sent = json!({ "sessionId": "pty-1", "text": "false" });
     let sent = host.call(&agent, "terminal_send", sent).await;
-    assert_eq!(sent.text(), "false\ndsh> \n[exit: 3]\n[wait: stdin_read]\n[session: running]");
+    assert_eq!(
+        sent.text(),
+        "false\ndsh> \n(The terminal was repaired: echo was off.)\n[exit: 3]\n\
+         [wait: stdin_read]\n[session: running]"
+    );
     assert_eq!(
         sent.value,
         Some(json!({
