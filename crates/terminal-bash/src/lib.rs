@@ -11,6 +11,8 @@ pub mod backend;
 pub mod config;
 pub mod dialect;
 pub mod environment;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod here_document;
 mod input;
 mod operation;
