@@ -216,15 +216,40 @@ pub(crate) async fn costs(
         median(&times) * 1e3
     )?;
 
-    for command in ["timeout 10 yes", "timeout 5 cat /dev/urandom | base64 -w0"] {
+    for command in [
+        "timeout 10 yes",
+        "timeout 5 cat /dev/urandom | base64 -w0",
+        "head -c 1G /dev/zero | tr '\\0' x",
+    ] {
         let before = resident()?;
         fs::write("/proc/self/clear_refs", "5").context("reset the peak")?;
-        session.send(command).await?;
+        let (took, _) = session.send(command).await?;
         let growth = peak()?.saturating_sub(before);
-        writeln!(out, "| `{command}`, growth at its peak | {:.1} MiB |", mib(growth))?;
+        let (growth, took) = (mib(growth), took.as_secs_f64());
+        writeln!(out, "| `{command}`, growth at its peak | {growth:.1} MiB, in {took:.1} s |")?;
+        anyhow::ensure!(growth < 16.0, "`{command}` grew the host by {growth} MiB");
+        let (_, next) = session.send("echo next").await?;
+        anyhow::ensure!(next.viewport.ends_with("echo next\nnext\ndsh> "), "{}", next.viewport);
     }
+    lines_to_a_reader(&session, out).await?;
     responsiveness(host, agent, &session, out).await?;
     session.close().await?;
+    Ok(())
+}
+
+/// A text of many lines for a program that takes one after the other.
+async fn lines_to_a_reader(session: &Session, out: &mut impl std::io::Write) -> anyhow::Result<()> {
+    const LINES: u32 = 20_000;
+    let folder = tempfile::tempdir().context("folder for what is typed")?;
+    let file = folder.path().join("lines");
+    let lines: Vec<String> = (0..LINES).map(|n| format!("{n:06} {}", "x".repeat(43))).collect();
+    let text = lines.join("\n");
+    session.send(&format!("cat > {}", file.display())).await?;
+    let (took, _) = session.send(&text).await?;
+    session.send("\u{4}").await?;
+    anyhow::ensure!(fs::read_to_string(&file)?.trim_end() == text, "lines were lost");
+    let (each, took) = ((took / LINES).as_micros(), took.as_secs_f64());
+    writeln!(out, "| 20,000 lines typed to `cat` | {took:.2} s, {each} µs each |")?;
     Ok(())
 }
 

@@ -1,4 +1,19 @@
 //! What a send and a read show.
+//!
+//! | case | test |
+//! |---|---|
+//! | C1 progress bar | `a_progress_bar_is_one_line` |
+//! | C2 flood | `a_flood_is_bounded_and_says_so`, `transcript::a_line_of_a_flood_is_read_by_position_and_found_by_search` |
+//! | C3 endless output | `endless_output_costs_nothing_but_itself` |
+//! | C4 endless line | `a_flood_is_bounded_and_says_so`; its speed: `cargo xtask bench --parts output` |
+//! | C5 cut character | `a_character_cut_in_two_is_one` |
+//! | C6 noise | `noise_is_survived`, `any_bytes_are_survived`, `what_never_ends_is_survived` |
+//! | C7 sequences | `only_what_is_text_is_shown` |
+//! | C8 long lines | `long_lines_are_whole` |
+//! | C9 lines | `lines_are_lines` |
+//! | C10 last act | `the_last_act_of_a_session_is_complete` |
+//! | C11 late output | `later_output_belongs_to_the_next_send` |
+//! | C12 timeout | `a_wait_that_timed_out_has_what_was_printed` |
 
 use terminal::WaitReason;
 
@@ -242,5 +257,21 @@ fn what_never_ends_is_survived() {
             assert!(grown < 32 << 20, "{command}: grown by {grown} bytes");
             shell.run("echo next", 0).await;
         }
+    });
+}
+
+/// A terminal whose size changes without end, and under a program that prints.
+#[test]
+fn a_storm_of_sizes_is_survived() {
+    shell(async |shell| {
+        let storm = "for n in {1..60}; do stty rows $((RANDOM % 60 + 1)) cols $((RANDOM % 200 + 2)); \
+                     seq -s ' ' 1 $n; done > storm; stty rows 40 cols 160";
+        assert_prompt(&shell.send(storm).await, Some(0));
+        let printing = "(while kill -0 $$ 2>&-; do echo; sleep .01; done) & \
+                        for n in {1..60}; do stty cols $((n * 3)); echo \"line $n\"; done; \
+                        stty cols 160; kill $!; wait";
+        assert_eq!(shell.send(printing).await.wait_reason, WaitReason::StdinRead);
+        assert_eq!(shell.run("stty size", 0).await, "40 160\n");
+        assert_eq!(shell.run("echo next", 0).await, "next\n");
     });
 }

@@ -1,4 +1,19 @@
 //! How a text reaches those whom the plain way would not do: pastes, keys, blocks, megabytes.
+//!
+//! | case | test |
+//! |---|---|
+//! | B1 long line | `input::text_arrives_as_sent_or_not_at_all`, `input::a_later_line_that_would_be_cut_is_not_typed`, `a_line_that_gets_too_long_piece_by_piece_is_refused` |
+//! | B2 long line while a program runs | `a_long_line_is_refused_while_a_program_holds_the_terminal_and_taken_at_the_prompt` |
+//! | B3 late reader | `a_late_reader_of_keys_gets_every_byte` |
+//! | B4 megabyte | `a_here_document_of_a_megabyte_arrives_whole`, `many_lines_reach_the_one_reader_they_are_for` |
+//! | B5 tab | `input::a_tab_in_a_line_is_a_tab` |
+//! | B6 `!` | `input::text_arrives_as_sent_or_not_at_all` |
+//! | B7 block | `an_editor_that_indents_gets_a_block_as_it_is`, `the_prompt_of_python_3_13_gets_a_block_as_it_is` |
+//! | B8 question | `queries::a_program_that_asks_and_waits_is_answered` |
+//! | B9 burst | `enter_submits_where_keys_that_come_together_are_a_paste`, `enter_comes_to_a_program_that_never_rests` |
+//! | B10 two senders | `input::two_senders_never_mix` |
+//! | B11 raw and killed | `mend::the_line_is_itself_again_at_the_prompt`, `output::the_screen_is_itself_again_at_the_prompt` |
+//! | B12 ignored SIGINT | `an_interrupt_works_under_a_host_that_ignores_it` |
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fmt::Write as _;
@@ -268,6 +283,37 @@ fn a_here_document_of_a_megabyte_arrives_whole() {
         assert_prompt(&outcome, Some(4));
         assert_eq!(outcome.input.map(|it| it.accepted), Some(text.len() as u64 + 1));
         assert!(std::fs::read_to_string(shell.path("f")).unwrap() == body);
+    });
+}
+
+/// B4 for a reader that is not the shell: every line waits for it, so that another one, who reads
+/// without echo and drops what was typed before, gets its own.
+#[test]
+fn many_lines_reach_the_one_reader_they_are_for() {
+    const READER: &str = "
+import getpass, sys
+with open(sys.argv[1], 'w') as report:
+    for _ in range(1000):
+        print(input(), file=report)
+    print(getpass.getpass(''), input(), file=report)
+";
+    bench(PATIENT, async |bench| {
+        let shell = bench.open().await;
+        let lines: String = (0..1000).fold(String::new(), |mut all, n| {
+            writeln!(all, "{n:06} {}", "x".repeat(n % 60)).unwrap();
+            all
+        });
+        assert_waits(&shell.send("cat > f").await, StateKind::Line);
+        let outcome = shell.type_only(&format!("{lines}\u{4}")).await;
+        assert_prompt(&outcome, Some(0));
+        assert!(std::fs::read_to_string(shell.path("f")).unwrap() == lines);
+
+        assert_waits(&victim(&shell, READER).await, StateKind::Line);
+        let outcome = shell.send(&format!("{lines}hunter2\nlast\necho after")).await;
+        assert_prompt(&outcome, Some(0));
+        assert!(outcome.viewport.ends_with("\nafter\ndsh> "), "{outcome:#?}");
+        assert!(!outcome.viewport.contains("hunter2"), "a secret was shown");
+        assert!(report(&shell) == format!("{lines}hunter2 last\n"));
     });
 }
 
