@@ -502,7 +502,6 @@ impl Task {
         self.screen.feed(&self.output, &mut self.events);
         self.output.clear();
         self.keep_dropped();
-        let raw = self.process.modes().is_some_and(|it| !it.canonical);
         let (mut marked, mut asked) = (false, false);
         for event in self.events.drain(..) {
             match event {
@@ -529,6 +528,7 @@ impl Task {
                 }
                 ScreenEvent::Query { query, printed } => {
                     if self.marks.prompt().is_none() || self.config.shell_dialect.asks() {
+                        let raw = self.process.modes().is_some_and(|it| !it.canonical);
                         self.answers.ask(query, printed, raw, now);
                         asked = true;
                     }

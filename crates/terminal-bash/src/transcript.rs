@@ -1,8 +1,8 @@
 //! The text of a session that memory no longer holds: a bounded file, read by nobody else.
 //!
-//! Text arrives in the chunks that the scrollback drops, and is written by a thread that may block,
-//! so that a slow disk delays no session. The file is a ring: each byte's place is its offset in
-//! the session's text, modulo the bound.
+//! Text arrives in the chunks that the scrollback drops, and is written by threads that may block, one
+//! after the other, so that a slow disk delays no session. The file is a ring: each byte's place is
+//! its offset in the session's text, modulo the bound.
 //!
 //! Guarantees:
 //! - the file has no name: nobody can open it, and the kernel removes it with its last descriptor,
@@ -25,6 +25,10 @@ use dsh_core::lock;
 use tokio::task::JoinHandle;
 
 use crate::screen::Chunk;
+
+/// Whose turn it is to write. Each session has a thread while it has something to write; were all of
+/// them to run, they would take the processor from whoever reads the terminals.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Bytes that may wait for the disk; beyond them the disk is too slow, and older text is given up.
 const MAX_WAITING: usize = 4 << 20;
@@ -242,6 +246,7 @@ impl Archive {
 
     fn write(&self, chunk: &Chunk, file: Option<Arc<File>>) -> Result<Arc<File>, String> {
         let folder = self.folder.as_ref().map_err(Clone::clone)?;
+        let _turn = lock(&TURN);
         let failed = |error: io::Error| {
             format!("the transcript in {:?} failed: {error}", folder.display().to_string())
         };

@@ -48,8 +48,11 @@ use crate::{
     },
 };
 
-/// Output of one event; the terminal gives 4 KiB a read.
-const OUTPUT_PER_EVENT: usize = 256 * 1024;
+/// Output of one event; the terminal gives 4 KiB a read. Whoever prints without end gets no more at
+/// once than others can wait for.
+const OUTPUT_PER_EVENT: usize = 16 * 1024;
+/// More than a terminal holds: all that is there when somebody asks for it.
+const OUTPUT_AT_ONCE: usize = 256 * 1024;
 /// More than a terminal holds: what is read after the exit beyond this was written after it.
 const OUTPUT_AFTER_EXIT: usize = 256 * 1024;
 /// Free room in the caller's buffer before each read.
@@ -369,7 +372,8 @@ impl Deadline {
     /// Ready once `deadline`, which was still ahead, has passed.
     fn poll(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<Event> {
         loop {
-            if self.armed != Some(deadline) {
+            // For a later one it stays: output that never pauses would else set it each time.
+            if self.armed.is_none_or(|armed| armed > deadline) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 self.arm(left);
                 self.armed = Some(deadline);
@@ -413,6 +417,10 @@ impl TerminalProcess for LocalProcess {
     }
 
     async fn next(&mut self, deadline: Option<Instant>, output: &mut Vec<u8>) -> Event {
+        if self.saturated {
+            // More is there already: first it is the turn of everybody else.
+            tokio::task::yield_now().await;
+        }
         let event = std::future::poll_fn(|cx| self.poll_next(cx, deadline, output)).await;
         if event == Event::Deadline {
             // A caller that repeats a past deadline must not keep the runtime from seeing output.
@@ -424,7 +432,7 @@ impl TerminalProcess for LocalProcess {
 
     fn drain(&mut self, output: &mut Vec<u8>) -> bool {
         let before = output.len();
-        drain(self.pty.master().get_ref(), output, OUTPUT_PER_EVENT);
+        drain(self.pty.master().get_ref(), output, OUTPUT_AT_ONCE);
         output.len() > before
     }
 

@@ -216,8 +216,11 @@ impl Exchange {
         self.last_event = now;
         self.settling = None;
         // What may be a prompt is worth a look at once, anything else once the output pauses.
-        let prompt = bytes < FLOOD && text_before_cursor;
-        self.next_look = if prompt { now } else { now + FIRST_GAP };
+        self.next_look = match bytes {
+            FLOOD.. => now + ANSWER_GAP,
+            _ if text_before_cursor => now,
+            _ => now + FIRST_GAP,
+        };
     }
 
     /// Output came that changed nothing that can be seen: nothing printed, no line feed, the cursor

@@ -59,6 +59,9 @@ pub(super) struct History {
     first_line: u64,
     /// Bytes of that line that were dropped.
     front_cut: u64,
+    /// From `head` up to here no newline is to be looked for again: of an endless line each piece
+    /// that is dropped would else cost a look at all that comes next.
+    searched: u64,
     /// Finished lines since the beginning.
     closed: u64,
     /// The text after the last newline goes on in the window's first row.
@@ -78,6 +81,7 @@ impl History {
             tail: 0,
             first_line: 0,
             front_cut: 0,
+            searched: 0,
             closed: 0,
             open: false,
             max_lines: max_lines as u64,
@@ -285,7 +289,8 @@ impl History {
         let mut target = self.head + count;
         let (mut lines, mut begin, mut end) = (0, self.head, None);
         // A newline farther away does not matter: its line is a long one.
-        for newline in self.newlines(self.head, (target + WHOLE).min(self.tail)) {
+        let limit = (target + WHOLE).min(self.tail);
+        for newline in self.newlines(self.head.max(self.searched), limit) {
             if newline + 1 >= target {
                 end = Some(newline);
                 break;
@@ -299,6 +304,7 @@ impl History {
             self.drop_lines(lines + 1, newline);
             return;
         }
+        self.searched = end.unwrap_or(limit);
         while self.byte(target).is_some_and(|byte| (0x80..0xc0).contains(&byte)) {
             target += 1;
         }
