@@ -2,9 +2,11 @@
 
 mod bare;
 mod bench;
+mod generate;
 mod kill;
 mod matrix;
 mod output;
+mod packages;
 mod stress;
 mod waiting;
 
@@ -34,11 +36,15 @@ enum Task {
         ])]
         parts: Vec<bench::Part>,
     },
+    /// Writes the files that are generated from the registered plugins.
+    Gen(generate::Options),
     /// Plays scenarios of real programs and says whether each wait was found, and not before.
     Matrix(matrix::Options),
     /// Plays the one scenario that standard input assigns.
     #[command(hide = true)]
     MatrixPlayer,
+    /// Says what the packages lack for a publication, and which dependencies are not allowed.
+    Packages,
     /// Plays programs that do anything at random and then wait, in every way there is.
     Stress(stress::Options),
     /// Measures how soon a waiting program is found, and what waiting costs.
@@ -58,8 +64,10 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Bench { runs, slow_runs, parts } => bench::run(parts, runs, slow_runs),
+        Task::Gen(options) => generate::run(&options),
         Task::Matrix(options) => matrix::run(&options),
         Task::MatrixPlayer => matrix::play(),
+        Task::Packages => packages::run(),
         Task::Stress(options) => stress::run(&options),
         Task::Waiting { runs, sessions, seconds } => waiting::run(runs, sessions, seconds),
     }

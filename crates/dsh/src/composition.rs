@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The composition that runs unless the user names another, so that the binary runs anywhere.
-const DEFAULT: &str = include_str!("../../../compositions/terminal.yml");
+const DEFAULT: &str = include_str!("../terminal.yml");
 const DEFAULT_NAME: &str = "compositions/terminal.yml (built in)";
 
 /// The layers of a run: the base, the user's composition or the built-in one, what `rows` adds to it,
@@ -26,8 +26,10 @@ pub(crate) fn compose(
 ) -> Result<Composition, Failure> {
     let mut composition =
         rows(load(args.file.as_deref())?).with_base(&BASE, &PluginEntry::linked());
+    // An overlay of the home is for all commands, and not each has every one of these rows.
+    let absent: Vec<&str> = FRONT_ENDS.into_iter().chain([MODEL_OPENAI, MODEL_SCRIPT]).collect();
     for overlay in overlays(&args.patches)? {
-        composition = composition.with_overlay(overlay, &FRONT_ENDS);
+        composition = composition.with_overlay(overlay, &absent);
     }
     Ok(rows(composition))
 }

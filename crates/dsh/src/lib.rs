@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-pub use crate::plugins::VOCABULARY;
+pub use crate::plugins::{FRONT_ENDS, VOCABULARY};
 use crate::{
     cli::{Cli, Command},
     failure::Failure,

@@ -44,7 +44,7 @@ pub(crate) const AGENT_LOOP: &str = "agent-loop";
 
 /// All front ends, those included that this host does not provide. One runs, the rows of the
 /// others stay idle.
-pub(crate) const FRONT_ENDS: [&str; 3] = [MCP, AGENT_LOOP, "web"];
+pub const FRONT_ENDS: [&str; 3] = [MCP, AGENT_LOOP, "web"];
 
 /// The model of `dsh run TASK`, unless the composition has one.
 pub(crate) const MODEL_OPENAI: &str = "model-openai";

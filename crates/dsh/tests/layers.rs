@@ -72,11 +72,11 @@ fn overlays_of_the_home_come_before_those_of_the_command_line() {
     let folder = TempDir::new().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     fs::create_dir(folder.path().join("home")).unwrap();
-    // One of them is about a front end that another command runs.
+    // Some of them are about rows that only other commands have.
     write(
         "home/patch.yml",
         "- id: terminal-bash\n  config: { rows: 10, cols: 90 }\n- id: mcp\n  disabled: true\n\
-         - id: agent-loop\n  config: {}\n",
+         - id: agent-loop\n  config: {}\n- id: model-openai\n  config: { model: small }\n",
     );
     write("one.yml", "- id: terminal-bash\n  config: { rows: 11 }\n");
     write(
@@ -91,6 +91,9 @@ fn overlays_of_the_home_come_before_those_of_the_command_line() {
     assert!(row(&home, "terminal-bash").contains("rows: 10\n    cols: 90"), "{home}");
     assert!(row(&home, "terminal-bash").lines().next().unwrap().contains("home/patch.yml:1"));
     assert!(!row(&home, "mcp").contains("disabled"), "it was asked for: {home}");
+    assert!(!home.contains("model-openai"), "{home}");
+    let run = printed(&dsh(folder.path(), &["run", "--dump-config", "x"]));
+    assert!(row(&run, "model-openai").contains("model: small"), "{run}");
     let both = dump(&["--patch", "one.yml", "--patch", "two.yml"]);
     assert!(row(&both, "terminal-bash").contains("rows: 11\n    cols: 160"), "{both}");
     assert!(row(&both, "terminal-bash\n  id: wide").starts_with("# two.yml:1\n"), "{both}");

@@ -30,6 +30,15 @@ fn the_link_list_names_every_plugin_crate() {
     assert_eq!(linked, plugins);
 }
 
+#[test]
+fn a_plugin_has_the_name_of_its_crate() {
+    assert_eq!(dsh::VOCABULARY.prefix, "@deepseek-ai/dsh-", "the host is linked");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for plugin in dsh_core::PluginEntry::linked() {
+        assert!(crates.join(plugin.name).is_dir(), "{}: catalogs would leave it out", plugin.name);
+    }
+}
+
 fn registers_a_plugin(folder: &Path) -> bool {
     fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();

@@ -32,6 +32,57 @@ pub struct JobRequest {
 }
 
 /// A piece of work under way.
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+/// use dsh_core::{Cancel, Scope, async_trait};
+/// use jobs::{
+///     Ending, JobCancel, JobEnd, JobKind, JobRegistry, JobRequest, JobStatus, JobWork, LocalJobs,
+/// };
+///
+/// /// A kind is a constant of the producer's crate.
+/// const NAP: JobKind = JobKind::new("nap");
+///
+/// /// Rests until somebody asks for its end.
+/// struct Nap(Cancel);
+///
+/// #[async_trait]
+/// impl JobWork for Nap {
+///     async fn done(&self) -> JobEnd {
+///         self.0.cancelled().await;
+///         let why = self.0.reason().unwrap_or_default();
+///         JobEnd::new(Ending::Killed, why).with_output("zzz")
+///     }
+///
+///     fn cancel(&self, cancel: &JobCancel) -> anyhow::Result<()> {
+///         self.0.cancel(&cancel.reason);
+///         Ok(())
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let scope = Scope::root("example");
+/// let jobs = LocalJobs::new(&scope, 10)?;
+/// // In a host the plugin `tool-jobs` is the controller.
+/// jobs.attach_controller(&scope, "example", Arc::new(|_| true))?;
+///
+/// let started = jobs.start(JobRequest {
+///     kind: NAP,
+///     label: "a short rest".to_owned(),
+///     owner: None,
+///     output_limit_bytes: None,
+///     run: Box::new(|| Ok(Arc::new(Nap(Cancel::new())))),
+/// })?;
+/// assert_eq!(started.id.as_str(), "nap-1");
+/// jobs.kill(None, "nap-1", "enough")?;
+/// let ended = jobs.wait(None, "nap-1", Duration::from_secs(60), &Cancel::new()).await?;
+/// assert_eq!((ended.status, ended.detail.as_deref()), (JobStatus::Killed, Some("enough")));
+/// assert_eq!(jobs.read(None, "nap-1").await?.output.text, "zzz");
+/// scope.dispose().await?;
+/// # anyhow::Ok(())
+/// # })?;
+/// # anyhow::Ok(())
+/// ```
 #[async_trait]
 pub trait JobWork: Send + Sync {
     /// Waits for its end. Called once.

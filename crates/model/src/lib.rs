@@ -33,6 +33,39 @@ impl Service for Model {
 pub type Reply = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
 /// A model behind some API.
+///
+/// ```
+/// use futures_util::{StreamExt as _, stream};
+/// use model::{EndReason, Message, ModelAdapter, ModelEvent, ModelRequest, Reply};
+///
+/// /// Says what the user said.
+/// struct Echo;
+///
+/// impl ModelAdapter for Echo {
+///     fn reply(&self, request: ModelRequest) -> Reply {
+///         let said = match request.messages.last() {
+///             Some(Message::User { content }) => content.clone(),
+///             _ => String::new(),
+///         };
+///         let events = [ModelEvent::Text(said), ModelEvent::End(EndReason::Stop)];
+///         stream::iter(events.map(Ok)).boxed()
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let request = ModelRequest {
+///     system: String::new(),
+///     messages: vec![Message::User { content: "Hello".to_owned() }],
+///     tools: Vec::new(),
+/// };
+/// let reply: Vec<_> = Echo.reply(request).filter_map(|it| async { it.ok() }).collect().await;
+/// assert_eq!(reply, [ModelEvent::Text("Hello".to_owned()), ModelEvent::End(EndReason::Stop)]);
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// A plugin provides it as the service [`Model`], and a composition mounts that plugin instead of
+/// another provider.
 pub trait ModelAdapter: Send + Sync {
     /// Whether a request can be made at all. Asks nobody: for what shows before the first request,
     /// such as a key that is missing.

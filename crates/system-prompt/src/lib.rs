@@ -69,6 +69,13 @@ impl PromptRegistry {
     /// The text an agent gets: its sections, joined by blank lines. Without an agent the global
     /// ones.
     pub fn render(&self, agent: Option<&Agent>) -> String {
+        let sections = self.sections(agent);
+        let texts: Vec<&str> = sections.iter().map(|section| section.text.trim()).collect();
+        texts.join("\n\n")
+    }
+
+    /// The sections of that text, in its order.
+    pub fn sections(&self, agent: Option<&Agent>) -> Vec<Section> {
         let mut sections: BTreeMap<String, Section> =
             self.global.values().into_iter().map(|it| (it.name.clone(), it)).collect();
         let own = agent.and_then(|agent| lock(&self.agents).get(&agent.instance()).cloned());
@@ -78,8 +85,7 @@ impl PromptRegistry {
         let mut sections: Vec<Section> = sections.into_values().collect();
         // Stable, so that names decide among equals.
         sections.sort_by_key(|section| section.order);
-        let texts: Vec<&str> = sections.iter().map(|section| section.text.trim()).collect();
-        texts.join("\n\n")
+        sections
     }
 
     /// The agent's layer, which ends with it.

@@ -27,34 +27,46 @@ pub struct Config {
     /// Columns of the terminal.
     pub cols: NonZeroU16,
     /// Most lines that can be read back.
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub scrollback_lines: u64,
     /// Most bytes of text that can be read back.
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub scrollback_max_bytes: u64,
     /// Most bytes of older text that are kept in a file; 0 for none.
+    #[schemars(range(max = MAX_SAFE_INTEGER))]
     pub transcript_max_bytes: u64,
     /// Folder of that file instead of `DSH_HOME`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<PathBuf>,
     /// Most bytes of text that one send or read returns.
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub max_read_bytes: u64,
     /// Most bytes that one send types.
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub max_input_bytes: u64,
     /// Longest gap between two looks at a quiet foreground, in milliseconds.
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub poll_interval_ms: u64,
     /// Latest time of the first look after a write, in milliseconds. Accepted for compatibility:
     /// the first look is always far sooner.
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub exact_probe_after_ms: u64,
     /// Silence after which a program that is not seen to be busy counts as idle, in milliseconds.
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub idle_silence_ms: u64,
     /// How long an unfinished line is given before a reader that leaves it alone counts as idle,
     /// in milliseconds.
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub handoff_grace_ms: u64,
     /// Absolute bound of a foreground send and of the shell's start, in milliseconds.
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub timeout_ms: u64,
     /// Absolute bound of a background send, in milliseconds; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub background_timeout_ms: Option<u64>,
     /// How long processes get to end by themselves when a session is closed, in milliseconds.
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub dispose_grace_ms: u64,
 }
 

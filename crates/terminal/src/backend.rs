@@ -44,6 +44,141 @@ impl fmt::Display for SessionId {
 }
 
 /// Opens one type of session.
+///
+/// A whole backend, whose sessions say everything back at once:
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use agents::{AgentRegistry, AgentSpec};
+/// use dsh_core::{Cancel, Scope, async_trait, lock};
+/// use terminal::*;
+///
+/// struct Echo;
+///
+/// #[async_trait]
+/// impl TerminalBackend for Echo {
+///     fn kind(&self) -> &str {
+///         "echo"
+///     }
+///
+///     async fn open(&self, _: OpenRequest) -> Result<Arc<dyn TerminalSession>, TerminalError> {
+///         Ok(Arc::new(Session::default()))
+///     }
+/// }
+///
+/// /// The lines that were shown.
+/// #[derive(Default)]
+/// struct Session(Mutex<Vec<String>>);
+///
+/// #[async_trait]
+/// impl TerminalSession for Session {
+///     fn pid(&self) -> Option<u32> {
+///         None
+///     }
+///     fn motd(&self) -> String {
+///         "Say something.".to_owned()
+///     }
+///     fn status(&self) -> SessionStatus {
+///         SessionStatus::Running
+///     }
+///     fn start_send(&self, send: SendRequest) -> Result<Arc<dyn SendOperation>, TerminalError> {
+///         lock(&self.0).push(send.text.clone());
+///         Ok(Arc::new(Settled { unread: Mutex::new(send.text.clone()), text: send.text }))
+///     }
+///     async fn read(&self, page: ReadRequest) -> Result<ReadPage, TerminalError> {
+///         let Lines::Newest(offset) = page.lines else {
+///             return Err(TerminalError::NotSupported { what: "reading by number" });
+///         };
+///         let lines = lock(&self.0).clone();
+///         let newest_first = lines.iter().rev().skip(offset as usize).take(page.count as usize);
+///         let mut shown: Vec<&str> = newest_first.map(String::as_str).collect();
+///         shown.reverse();
+///         Ok(ReadPage {
+///             text: shown.join("\n"),
+///             total_lines: lines.len() as u64,
+///             line_begin: offset,
+///             line_end: offset + shown.len() as u64,
+///             truncated: false,
+///             first_line: None,
+///             lost: None,
+///         })
+///     }
+///     async fn signal(&self, _: Signal) -> Result<SignalReceipt, TerminalError> {
+///         Err(TerminalError::NoForegroundGroup)
+///     }
+///     async fn close(&self, _: CloseRequest) -> Result<(), TerminalError> {
+///         Ok(())
+///     }
+/// }
+///
+/// /// An exchange that was over as soon as it began.
+/// struct Settled {
+///     text: String,
+///     unread: Mutex<String>,
+/// }
+///
+/// #[async_trait]
+/// impl SendOperation for Settled {
+///     async fn done(&self) -> Result<SendOutcome, TerminalError> {
+///         Ok(SendOutcome {
+///             viewport: self.text.clone(),
+///             wait_reason: WaitReason::StdinRead,
+///             session_status: SessionStatus::Running,
+///             truncated: false,
+///             missing: None,
+///             last_command: None,
+///             state: None,
+///             input: None,
+///             repaired: Vec::new(),
+///             echoed: true,
+///         })
+///     }
+///     fn is_settled(&self) -> bool {
+///         true
+///     }
+///     async fn read_output(&self) -> OutputDelta {
+///         OutputDelta { text: std::mem::take(&mut lock(&self.unread)), truncated: false }
+///     }
+///     fn subscribe(&self) -> Box<dyn OutputSubscription> {
+///         Box::new(Over)
+///     }
+///     fn cancel(&self, _: &str) -> bool {
+///         false
+///     }
+/// }
+///
+/// struct Over;
+///
+/// #[async_trait]
+/// impl OutputSubscription for Over {
+///     async fn next(&mut self) -> Option<OutputDelta> {
+///         None
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let scope = Scope::root("example");
+/// let agents = Arc::new(AgentRegistry::new(scope.child("agents")?));
+/// let terminals = TerminalRegistry::new(&scope, Arc::clone(&agents))?;
+/// // A plugin does this with the service it injects and its own scope.
+/// terminals.register_backend(&scope, Arc::new(Echo))?;
+///
+/// let owner = agents.create(AgentSpec { id: None, workspace_root: "/".into() })?;
+/// let echo = SpawnRequest { kind: "echo".to_owned(), ..SpawnRequest::default() };
+/// let id = terminals.spawn(&owner, echo, &Cancel::new()).await?.session.session_id;
+/// let hello = SendRequest {
+///     text: "hello".to_owned(),
+///     submit: true,
+///     background: false,
+///     cancel: Cancel::new(),
+/// };
+/// let outcome = terminals.start_send(&owner, id.as_str(), hello)?.done().await?;
+/// assert_eq!(outcome.viewport, "hello");
+/// scope.dispose().await?;
+/// # anyhow::Ok(())
+/// # })?;
+/// # anyhow::Ok(())
+/// ```
 #[async_trait]
 pub trait TerminalBackend: Send + Sync {
     /// The stable, non-empty type that `terminal_open` names.

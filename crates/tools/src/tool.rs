@@ -22,6 +22,68 @@ pub struct ToolSpec {
 }
 
 /// A tool.
+///
+/// ```
+/// use std::sync::Arc;
+/// use dsh_core::{Cancel, Scope, async_trait};
+/// use serde_json::{Value, json};
+/// use tools::{Tool, ToolCall, ToolError, ToolOutput, ToolRegistry, ToolSpec, parameters_of};
+///
+/// /// The parameters: documentation becomes the description of each.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Arguments {
+///     /// What to count in.
+///     text: String,
+/// }
+///
+/// struct CountWords(ToolSpec);
+///
+/// #[async_trait]
+/// impl Tool for CountWords {
+///     fn spec(&self) -> &ToolSpec {
+///         &self.0
+///     }
+///
+///     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
+///         let Arguments { text } = serde_json::from_value(call.arguments)
+///             .map_err(|error| ToolError::new("CountError", "INVALID_ARGS", error.to_string()))?;
+///         Ok(json!({ "words": text.split_whitespace().count() }).into())
+///     }
+///
+///     fn render(&self, _: &Value, value: &Value) -> String {
+///         format!("{} words", value["words"])
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let tool = CountWords(ToolSpec {
+///     name: "count_words".to_owned(),
+///     description: "Counts the words of a text.".to_owned(),
+///     parameters: parameters_of::<Arguments>()?,
+///     output: json!({ "type": "object", "properties": { "words": { "type": "integer" } } }),
+/// });
+/// // A plugin registers it with the service it injects and its own scope.
+/// let scope = Scope::root("example");
+/// let tools = ToolRegistry::new(&scope, || None)?;
+/// tools.register(&scope, Arc::new(tool))?;
+///
+/// let call = |arguments| ToolCall {
+///     call_id: "1".to_owned(),
+///     name: "count_words".to_owned(),
+///     arguments,
+///     agent: None,
+///     cancel: Cancel::new(),
+///     progress: None,
+/// };
+/// let result = tools.call(call(json!({ "text": "to be or not" }))).await;
+/// assert_eq!(result.content, [tools::ContentBlock::text("4 words")]);
+/// let result = tools.call(call(json!({}))).await;
+/// assert_eq!(result.error.map(|it| it.info.code).as_deref(), Some("INVALID_ARGS"));
+/// scope.dispose().await?;
+/// # anyhow::Ok(())
+/// # })?;
+/// # anyhow::Ok(())
+/// ```
 #[async_trait]
 pub trait Tool: Send + Sync {
     /// Name, description and schemas.

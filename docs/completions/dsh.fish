@@ -1,0 +1,62 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_dsh_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_dsh_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_dsh_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_dsh_using_subcommand
+    set -l cmd (__fish_dsh_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c dsh -n "__fish_dsh_needs_command" -s h -l help -d 'Print help'
+complete -c dsh -n "__fish_dsh_needs_command" -s V -l version -d 'Print version'
+complete -c dsh -n "__fish_dsh_needs_command" -f -a "run" -d 'Run an agent in this terminal'
+complete -c dsh -n "__fish_dsh_needs_command" -f -a "mcp" -d 'Serve the tools to an MCP client over stdin and stdout'
+complete -c dsh -n "__fish_dsh_needs_command" -f -a "web" -d 'Watch agents in a browser. This build can show the configuration of it only'
+complete -c dsh -n "__fish_dsh_needs_command" -f -a "check" -d 'Say all that is wrong with a composition, and start nothing'
+complete -c dsh -n "__fish_dsh_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c dsh -n "__fish_dsh_using_subcommand run" -l resume -d 'Show a run of the past from its log, and run nothing' -r
+complete -c dsh -n "__fish_dsh_using_subcommand run" -l base-url -d 'Where the model is: any OpenAI-compatible endpoint' -r
+complete -c dsh -n "__fish_dsh_using_subcommand run" -l model -d 'Which model' -r
+complete -c dsh -n "__fish_dsh_using_subcommand run" -l composition -d 'YAML list of plugin rows [default: the built-in compositions/terminal.yml]' -r -F
+complete -c dsh -n "__fish_dsh_using_subcommand run" -l patch -d 'Changes of the composition, after those of `$DSH_HOME/patch.yml`; may be given several times' -r -F
+complete -c dsh -n "__fish_dsh_using_subcommand run" -l agent-terminal-demo -d 'Show one interactive terminal session: a scripted model, real tools, a real shell'
+complete -c dsh -n "__fish_dsh_using_subcommand run" -l json -d 'Print the events of the session log, one JSON object a line'
+complete -c dsh -n "__fish_dsh_using_subcommand run" -l no-home-patch -d 'Leave `$DSH_HOME/patch.yml` out'
+complete -c dsh -n "__fish_dsh_using_subcommand run" -l dump-config -d 'Print the composed rows as YAML, with defaults filled in, and start nothing'
+complete -c dsh -n "__fish_dsh_using_subcommand run" -s h -l help -d 'Print help'
+complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l composition -d 'YAML list of plugin rows [default: the built-in compositions/terminal.yml]' -r -F
+complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l patch -d 'Changes of the composition, after those of `$DSH_HOME/patch.yml`; may be given several times' -r -F
+complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l no-home-patch -d 'Leave `$DSH_HOME/patch.yml` out'
+complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l dump-config -d 'Print the composed rows as YAML, with defaults filled in, and start nothing'
+complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l structured -d 'Send outputSchema and structuredContent too (many clients then hide the text)'
+complete -c dsh -n "__fish_dsh_using_subcommand mcp" -s h -l help -d 'Print help'
+complete -c dsh -n "__fish_dsh_using_subcommand web" -l composition -d 'YAML list of plugin rows [default: the built-in compositions/terminal.yml]' -r -F
+complete -c dsh -n "__fish_dsh_using_subcommand web" -l patch -d 'Changes of the composition, after those of `$DSH_HOME/patch.yml`; may be given several times' -r -F
+complete -c dsh -n "__fish_dsh_using_subcommand web" -l no-home-patch -d 'Leave `$DSH_HOME/patch.yml` out'
+complete -c dsh -n "__fish_dsh_using_subcommand web" -l dump-config -d 'Print the composed rows as YAML, with defaults filled in, and start nothing'
+complete -c dsh -n "__fish_dsh_using_subcommand web" -s h -l help -d 'Print help'
+complete -c dsh -n "__fish_dsh_using_subcommand check" -l patch -d 'Changes of the composition, after those of `$DSH_HOME/patch.yml`; may be given several times' -r -F
+complete -c dsh -n "__fish_dsh_using_subcommand check" -l no-home-patch -d 'Leave `$DSH_HOME/patch.yml` out'
+complete -c dsh -n "__fish_dsh_using_subcommand check" -s h -l help -d 'Print help'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check help" -f -a "run" -d 'Run an agent in this terminal'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check help" -f -a "mcp" -d 'Serve the tools to an MCP client over stdin and stdout'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check help" -f -a "web" -d 'Watch agents in a browser. This build can show the configuration of it only'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check help" -f -a "check" -d 'Say all that is wrong with a composition, and start nothing'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
