@@ -25,8 +25,14 @@ _dsh() {
             dsh,mcp)
                 cmd="dsh__subcmd__mcp"
                 ;;
+            dsh,replay)
+                cmd="dsh__subcmd__replay"
+                ;;
             dsh,run)
                 cmd="dsh__subcmd__run"
+                ;;
+            dsh,screenshot)
+                cmd="dsh__subcmd__screenshot"
                 ;;
             dsh,web)
                 cmd="dsh__subcmd__web"
@@ -40,8 +46,14 @@ _dsh() {
             dsh__subcmd__help,mcp)
                 cmd="dsh__subcmd__help__subcmd__mcp"
                 ;;
+            dsh__subcmd__help,replay)
+                cmd="dsh__subcmd__help__subcmd__replay"
+                ;;
             dsh__subcmd__help,run)
                 cmd="dsh__subcmd__help__subcmd__run"
+                ;;
+            dsh__subcmd__help,screenshot)
+                cmd="dsh__subcmd__help__subcmd__screenshot"
                 ;;
             dsh__subcmd__help,web)
                 cmd="dsh__subcmd__help__subcmd__web"
@@ -53,7 +65,7 @@ _dsh() {
 
     case "${cmd}" in
         dsh)
-            opts="-h -V --help --version run mcp web check help"
+            opts="-h -V --help --version run mcp web check replay screenshot help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -85,7 +97,7 @@ _dsh() {
             return 0
             ;;
         dsh__subcmd__help)
-            opts="run mcp web check help"
+            opts="run mcp web check replay screenshot help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -140,7 +152,35 @@ _dsh() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        dsh__subcmd__help__subcmd__replay)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         dsh__subcmd__help__subcmd__run)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        dsh__subcmd__help__subcmd__screenshot)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -190,14 +230,40 @@ _dsh() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        dsh__subcmd__replay)
+            opts="-h --speed --max-idle --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-idle)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         dsh__subcmd__run)
-            opts="-h --agent-terminal-demo --resume --json --base-url --model --composition --patch --no-home-patch --dump-config --help"
+            opts="-h --agent-terminal-demo --resume --json --record --base-url --model --composition --patch --no-home-patch --dump-config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --resume)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --record)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -214,6 +280,28 @@ _dsh() {
                     return 0
                     ;;
                 --patch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        dsh__subcmd__screenshot)
+            opts="-h --at --output --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --at)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

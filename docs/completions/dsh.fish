@@ -30,8 +30,11 @@ complete -c dsh -n "__fish_dsh_needs_command" -f -a "run" -d 'Run an agent in th
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "mcp" -d 'Serve the tools to an MCP client over stdin and stdout'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "web" -d 'Watch agents in a browser. This build can show the configuration of it only'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "check" -d 'Say all that is wrong with a composition, and start nothing'
+complete -c dsh -n "__fish_dsh_needs_command" -f -a "replay" -d 'Play the recording of a session in this terminal'
+complete -c dsh -n "__fish_dsh_needs_command" -f -a "screenshot" -d 'Draw what a recording shows at one moment, as SVG'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c dsh -n "__fish_dsh_using_subcommand run" -l resume -d 'Show a run of the past from its log, and run nothing' -r
+complete -c dsh -n "__fish_dsh_using_subcommand run" -l record -d 'Record every terminal session in this folder, for `dsh replay`' -r -F
 complete -c dsh -n "__fish_dsh_using_subcommand run" -l base-url -d 'Where the model is: any OpenAI-compatible endpoint' -r
 complete -c dsh -n "__fish_dsh_using_subcommand run" -l model -d 'Which model' -r
 complete -c dsh -n "__fish_dsh_using_subcommand run" -l composition -d 'YAML list of plugin rows [default: the built-in compositions/terminal.yml]' -r -F
@@ -55,8 +58,16 @@ complete -c dsh -n "__fish_dsh_using_subcommand web" -s h -l help -d 'Print help
 complete -c dsh -n "__fish_dsh_using_subcommand check" -l patch -d 'Changes of the composition, after those of `$DSH_HOME/patch.yml`; may be given several times' -r -F
 complete -c dsh -n "__fish_dsh_using_subcommand check" -l no-home-patch -d 'Leave `$DSH_HOME/patch.yml` out'
 complete -c dsh -n "__fish_dsh_using_subcommand check" -s h -l help -d 'Print help'
-complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check help" -f -a "run" -d 'Run an agent in this terminal'
-complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check help" -f -a "mcp" -d 'Serve the tools to an MCP client over stdin and stdout'
-complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check help" -f -a "web" -d 'Watch agents in a browser. This build can show the configuration of it only'
-complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check help" -f -a "check" -d 'Say all that is wrong with a composition, and start nothing'
-complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c dsh -n "__fish_dsh_using_subcommand replay" -l speed -d 'How often as fast as it was' -r
+complete -c dsh -n "__fish_dsh_using_subcommand replay" -l max-idle -d 'Longest pause' -r
+complete -c dsh -n "__fish_dsh_using_subcommand replay" -s h -l help -d 'Print help'
+complete -c dsh -n "__fish_dsh_using_subcommand screenshot" -l at -d 'The moment, counted from the beginning [default: the end]' -r
+complete -c dsh -n "__fish_dsh_using_subcommand screenshot" -l output -d 'Where to write the picture [default: standard output]' -r -F
+complete -c dsh -n "__fish_dsh_using_subcommand screenshot" -s h -l help -d 'Print help'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot help" -f -a "run" -d 'Run an agent in this terminal'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot help" -f -a "mcp" -d 'Serve the tools to an MCP client over stdin and stdout'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot help" -f -a "web" -d 'Watch agents in a browser. This build can show the configuration of it only'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot help" -f -a "check" -d 'Say all that is wrong with a composition, and start nothing'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot help" -f -a "replay" -d 'Play the recording of a session in this terminal'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot help" -f -a "screenshot" -d 'Draw what a recording shows at one moment, as SVG'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

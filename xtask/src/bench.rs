@@ -11,12 +11,13 @@ use agents::Agent;
 use anyhow::Context as _;
 use dsh_core::Cancel;
 use terminal::{
-    ReadPage, ReadRequest, SearchPage, SearchRequest, SendOperation, SendOutcome, SendRequest,
-    SpawnRequest, TerminalRegistry, Terminals, WaitReason,
+    KeyPress, KeysRequest, ReadPage, ReadRequest, ScreenSnapshot, SearchPage, SearchRequest,
+    SendOperation, SendOutcome, SendRequest, SpawnRequest, TerminalRegistry, Terminals, WaitReason,
+    WindowSize,
 };
 use testkit::host::TestHost;
 
-use crate::{bare::Bare, kill, output};
+use crate::{bare::Bare, full_screen, kill, output};
 
 // Only what is mentioned is linked.
 use terminal_bash as _;
@@ -45,6 +46,8 @@ pub(crate) enum Part {
     Screen,
     /// Memory and responsiveness.
     Costs,
+    /// Full-screen programs.
+    FullScreen,
 }
 
 /// Measures and prints tables.
@@ -62,6 +65,9 @@ async fn measure(parts: Vec<Part>, runs: usize, slow_runs: usize) -> anyhow::Res
     // First, while this process is small.
     if parts.contains(&Part::Costs) {
         output::costs(&host, &agent, &mut out).await?;
+    }
+    if parts.contains(&Part::FullScreen) {
+        full_screen::costs(&host, &agent, &mut out).await?;
     }
     if parts.contains(&Part::Quick) {
         rows.extend(quick(&host, &agent, runs).await?);
@@ -120,6 +126,21 @@ impl Session {
             outcome.viewport
         );
         Ok((taken, outcome))
+    }
+
+    /// Presses keys and waits.
+    pub(crate) async fn press(&self, keys: Vec<KeyPress>) -> anyhow::Result<SendOutcome> {
+        let request = KeysRequest { keys, cancel: Cancel::new() };
+        Ok(self.terminals.start_keys(&self.agent, &self.id, request)?.done().await?)
+    }
+
+    pub(crate) async fn screen(&self) -> anyhow::Result<ScreenSnapshot> {
+        Ok(self.terminals.screen(&self.agent, &self.id).await?)
+    }
+
+    pub(crate) async fn resize(&self, rows: u16, columns: u16) -> anyhow::Result<()> {
+        let size = WindowSize { rows, columns };
+        Ok(self.terminals.resize(&self.agent, &self.id, size).await?)
     }
 
     pub(crate) async fn read(&self, request: ReadRequest) -> anyhow::Result<ReadPage> {

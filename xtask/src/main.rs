@@ -2,6 +2,7 @@
 
 mod bare;
 mod bench;
+mod full_screen;
 mod generate;
 mod kill;
 mod matrix;
@@ -33,6 +34,7 @@ enum Task {
         /// What is measured; everything by default.
         #[arg(long, value_enum, value_delimiter = ',', default_values_t = [
             bench::Part::Quick, bench::Part::Output, bench::Part::Screen, bench::Part::Costs,
+            bench::Part::FullScreen,
         ])]
         parts: Vec<bench::Part>,
     },

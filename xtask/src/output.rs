@@ -296,7 +296,7 @@ fn mib(bytes: usize) -> f64 {
     bytes as f64 / MIB as f64
 }
 
-fn resident() -> anyhow::Result<usize> {
+pub(crate) fn resident() -> anyhow::Result<usize> {
     status("VmRSS:")
 }
 

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -12,6 +12,7 @@ Examples:
   dsh mcp                                   serve the terminal tools to an MCP client over stdio
   dsh mcp --composition my.yml              the same with your own composition
   dsh check my.yml                          say all that is wrong with it
+  dsh replay casts/*-pty-1.cast             play what `dsh run --record casts` recorded
 
 Environment:
   DEEPSEEK_API_KEY, OPENAI_API_KEY
@@ -40,6 +41,10 @@ pub(crate) enum Command {
     Web(Web),
     /// Say all that is wrong with a composition, and start nothing.
     Check(Check),
+    /// Play the recording of a session in this terminal.
+    Replay(Replay),
+    /// Draw what a recording shows at one moment, as SVG.
+    Screenshot(Screenshot),
 }
 
 #[derive(Debug, Args)]
@@ -65,6 +70,9 @@ pub(crate) struct Run {
     /// Print the events of the session log, one JSON object a line.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Record every terminal session in this folder, for `dsh replay`.
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub(crate) record: Option<PathBuf>,
     #[arg(long, value_name = "URL", help = "Where the model is: any OpenAI-compatible endpoint")]
     pub(crate) base_url: Option<String>,
     /// Which model.
@@ -101,6 +109,47 @@ pub(crate) struct Check {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) patches: Patches,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dsh run --agent-terminal-demo --record casts
+  dsh replay casts/*-pty-1.cast --speed 2 --max-idle 1")]
+pub(crate) struct Replay {
+    /// A recording in the format asciicast v3.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// How often as fast as it was.
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = factor)]
+    pub(crate) speed: f64,
+    /// Longest pause.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) max_idle: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  dsh screenshot pty-1.cast --at 2.5 --output shown.svg")]
+pub(crate) struct Screenshot {
+    /// A recording in the format asciicast v3.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The moment, counted from the beginning [default: the end]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    pub(crate) at: Option<Duration>,
+    /// Where to write the picture [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().map_err(|_| "give a number of seconds, such as 2.5".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| "give a number from 0".to_owned())
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|it: &f64| (0.01..=1_000.0).contains(it));
+    factor.ok_or_else(|| "give a number from 0.01 to 1000".to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -24,6 +24,7 @@ mod host;
 mod logs;
 mod plugins;
 mod print;
+mod recording;
 mod run;
 mod signals;
 mod stdout;
@@ -54,6 +55,8 @@ fn start(cli: Cli) -> Result<ExitCode, Failure> {
             Command::Mcp(mcp) => host::mcp(mcp).await,
             Command::Web(web) => host::web(&web),
             Command::Check(check) => host::check(check),
+            Command::Replay(replay) => recording::replay(replay).await,
+            Command::Screenshot(screenshot) => recording::screenshot(&screenshot),
         }
     });
     // A read of stdin or a write to stdout that is still pending would hold a plain drop up for ever.

@@ -17,6 +17,7 @@ use system_prompt as _;
 use terminal as _;
 use terminal_bash as _;
 use tool_jobs as _;
+use tool_screen as _;
 use tool_terminal as _;
 use tools as _;
 
@@ -51,3 +52,6 @@ pub(crate) const MODEL_OPENAI: &str = "model-openai";
 
 /// The model of `dsh run --agent-terminal-demo`.
 pub(crate) const MODEL_SCRIPT: &str = "model-script";
+
+/// The shells, whose sessions can be recorded.
+pub(crate) const TERMINAL_BASH: &str = "terminal-bash";

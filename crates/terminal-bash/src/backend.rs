@@ -57,6 +57,7 @@ impl TerminalBackend for BashBackend {
                 term: &config.term,
                 owner_id: request.owner.id(),
                 session_id: request.session_id.as_str(),
+                plain: config.plain_output,
             },
         );
         if config.shell_dialect.speaks(&config.shell_path) {
@@ -71,9 +72,15 @@ impl TerminalBackend for BashBackend {
             size: TerminalSize { rows: config.rows, cols: config.cols },
         };
         let process = self.host.spawn(spec).await.map_err(spawn_error)?;
-        let session =
-            session::open(request.session_id, process, nonce, Arc::clone(config), request.cancel)
-                .await?;
+        let session = session::open(
+            request.session_id,
+            request.owner.id(),
+            process,
+            nonce,
+            Arc::clone(config),
+            request.cancel,
+        )
+        .await?;
         Ok(Arc::new(session))
     }
 }

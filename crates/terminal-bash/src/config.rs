@@ -22,6 +22,8 @@ pub struct Config {
     pub shell_args: Vec<String>,
     /// `TERM` of the session.
     pub term: String,
+    /// Tell programs to print plainly: no pager, no colours. False leaves both as the user has them.
+    pub plain_output: bool,
     /// Rows of the terminal.
     pub rows: NonZeroU16,
     /// Columns of the terminal.
@@ -38,6 +40,13 @@ pub struct Config {
     /// Folder of that file instead of `DSH_HOME`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub home: Option<PathBuf>,
+    /// Record what every session shows, for `dsh replay` and other players of asciicast v3.
+    pub record: bool,
+    /// Folder of the recordings instead of `recordings` in `DSH_HOME`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record_folder: Option<PathBuf>,
+    /// Most bytes of one recording.
+    pub record_max_bytes: u64,
     /// Most bytes of text that one send or read returns.
     #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub max_read_bytes: u64,
@@ -80,12 +89,16 @@ impl Default for Config {
             shell_path: PathBuf::new(),
             shell_args: Vec::new(),
             term: "xterm-256color".to_owned(),
+            plain_output: true,
             rows: ROWS,
             cols: COLS,
             scrollback_lines: 10_000,
             scrollback_max_bytes: 4_194_304,
             transcript_max_bytes: 67_108_864,
             home: None,
+            record: false,
+            record_folder: None,
+            record_max_bytes: 67_108_864,
             max_read_bytes: 262_144,
             max_input_bytes: 4_194_304,
             poll_interval_ms: 50,
@@ -139,6 +152,7 @@ impl Config {
         let numbers = [
             ("scrollbackLines", Some(self.scrollback_lines)),
             ("scrollbackMaxBytes", Some(self.scrollback_max_bytes)),
+            ("recordMaxBytes", Some(self.record_max_bytes)),
             ("maxReadBytes", Some(self.max_read_bytes)),
             ("maxInputBytes", Some(self.max_input_bytes)),
             ("pollIntervalMs", Some(self.poll_interval_ms)),

@@ -16,6 +16,8 @@ pub struct SessionVariables<'a> {
     pub owner_id: &'a str,
     /// `DSH_PTY_SESSION_ID`.
     pub session_id: &'a str,
+    /// Programs shall print plainly: no pager, no colours.
+    pub plain: bool,
 }
 
 /// The whole environment of a session's shell, without the dialect's hooks.
@@ -32,9 +34,11 @@ pub fn environment(
         env.push((name.to_owned(), value.to_owned()));
     };
     set("TERM", session.term);
-    set("NO_COLOR", "1");
-    set("PAGER", "cat");
-    set("GIT_PAGER", "cat");
+    if session.plain {
+        set("NO_COLOR", "1");
+        set("PAGER", "cat");
+        set("GIT_PAGER", "cat");
+    }
     set("DSH_SHELL", "1");
     // Empty, not unset: a shell gives an unset one its default, the user's own history.
     set("HISTFILE", "");
@@ -65,7 +69,12 @@ mod tests {
         let host = host.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         environment(
             host,
-            SessionVariables { term: "dumb", owner_id: "agent-1", session_id: "pty-3" },
+            SessionVariables {
+                term: "dumb",
+                owner_id: "agent-1",
+                session_id: "pty-3",
+                plain: true,
+            },
         )
     }
 

@@ -18,6 +18,7 @@ mod input;
 mod operation;
 pub mod plugin;
 pub mod readiness;
+mod recorder;
 mod request;
 mod retained;
 pub mod screen;
@@ -27,6 +28,7 @@ mod settler;
 mod task;
 mod transcript;
 mod typing;
+mod watching;
 
 pub use config::Config;
 pub use plugin::TerminalBashPlugin;

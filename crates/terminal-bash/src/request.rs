@@ -3,19 +3,24 @@
 use std::time::Duration;
 
 use terminal::{
-    Foreground, OutputDelta, ReadPage, ReadRequest, SendRequest, Signal, SignalReceipt,
-    TerminalError,
+    Foreground, KeysRequest, OutputDelta, ReadPage, ReadRequest, ScreenSnapshot, SendRequest,
+    Signal, SignalReceipt, TerminalError, WaitOutcome, WindowSize,
 };
 use tokio::sync::oneshot;
 
 use crate::{
     retained::Retained,
     settler::{Follower, Settler},
+    task::Wanted,
 };
 
 /// What the holders of the mailbox ask of the task.
 pub(crate) enum Request {
     Send { request: SendRequest, settler: Settler },
+    Keys { request: KeysRequest, settler: Settler },
+    Wait { wanted: Wanted, reply: oneshot::Sender<WaitOutcome> },
+    Screen { reply: oneshot::Sender<ScreenSnapshot> },
+    Resize { size: WindowSize, reply: oneshot::Sender<Result<(), TerminalError>> },
     Delta { exchange: u64, follower: Follower, reply: oneshot::Sender<Option<OutputDelta>> },
     Foreground { exchange: u64, reply: oneshot::Sender<Option<Foreground>> },
     Read { request: ReadRequest, reply: oneshot::Sender<Read> },

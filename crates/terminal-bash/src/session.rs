@@ -8,8 +8,9 @@ use std::sync::{
 use dsh_core::{Cancel, async_trait, lock};
 use subprocess::TerminalProcess;
 use terminal::{
-    CloseRequest, ReadPage, ReadRequest, SearchPage, SearchRequest, SendOperation, SendRequest,
-    SessionId, SessionStatus, Signal, SignalReceipt, TerminalError, TerminalSession,
+    CloseRequest, KeysRequest, ReadPage, ReadRequest, ScreenSnapshot, SearchPage, SearchRequest,
+    SendOperation, SendRequest, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError,
+    TerminalSession, WaitOutcome, WaitRequest, WindowSize,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -22,7 +23,8 @@ use crate::{
     operation,
     request::{Read, Request},
     search,
-    task::Task,
+    settler::Settler,
+    task::{Task, Wanted},
 };
 
 /// A session, for the registry.
@@ -40,6 +42,7 @@ pub(crate) struct BashSession {
 /// A session whose shell is ready, or why there is none.
 pub(crate) async fn open(
     id: SessionId,
+    owner: &str,
     process: Box<dyn TerminalProcess>,
     nonce: Nonce,
     config: Arc<Config>,
@@ -49,7 +52,8 @@ pub(crate) async fn open(
     let (mailbox, requests) = mpsc::unbounded_channel();
     let (status, watched) = watch::channel(SessionStatus::Running);
     let max_input_bytes = config.max_input_bytes;
-    let task = Task::new(id.clone(), process, nonce, config, status);
+    let name = format!("{owner}-{id}");
+    let task = Task::new(id.clone(), name, process, nonce, config, status);
     let (ready, started) = oneshot::channel();
     let handle = tokio::spawn(task.run(requests, cancel, ready));
     let motd = match started.await {
@@ -77,6 +81,28 @@ pub(crate) async fn open(
 }
 
 impl BashSession {
+    fn require_running(&self) -> Result<(), TerminalError> {
+        if self.status() == SessionStatus::Running {
+            return Ok(());
+        }
+        Err(TerminalError::SessionExited { id: self.id.to_string() })
+    }
+
+    /// Starts an exchange.
+    fn exchange(
+        &self,
+        cancel: Cancel,
+        request: impl FnOnce(Settler) -> Request,
+    ) -> Result<Arc<dyn SendOperation>, TerminalError> {
+        let number = self.next_exchange.fetch_add(1, Ordering::Relaxed);
+        let (operation, settler) =
+            operation::exchange(self.id.clone(), number, cancel, self.mailbox.clone());
+        self.mailbox
+            .send(request(settler))
+            .map_err(|_| TerminalError::NoSession { id: self.id.to_string() })?;
+        Ok(Arc::new(operation))
+    }
+
     /// Asks the task, which answers everything until the session is closed.
     async fn ask<T>(
         &self,
@@ -104,24 +130,32 @@ impl TerminalSession for BashSession {
     }
 
     fn start_send(&self, request: SendRequest) -> Result<Arc<dyn SendOperation>, TerminalError> {
-        if self.status() != SessionStatus::Running {
-            return Err(TerminalError::SessionExited { id: self.id.to_string() });
-        }
+        self.require_running()?;
         let bytes = request.text.len() as u64;
         if bytes > self.max_input_bytes {
             return Err(TerminalError::InputTooLarge { bytes, limit: self.max_input_bytes });
         }
-        let number = self.next_exchange.fetch_add(1, Ordering::Relaxed);
-        let (operation, settler) = operation::exchange(
-            self.id.clone(),
-            number,
-            request.cancel.clone(),
-            self.mailbox.clone(),
-        );
-        self.mailbox
-            .send(Request::Send { request, settler })
-            .map_err(|_| TerminalError::NoSession { id: self.id.to_string() })?;
-        Ok(Arc::new(operation))
+        let cancel = request.cancel.clone();
+        self.exchange(cancel, |settler| Request::Send { request, settler })
+    }
+
+    fn start_keys(&self, request: KeysRequest) -> Result<Arc<dyn SendOperation>, TerminalError> {
+        self.require_running()?;
+        let cancel = request.cancel.clone();
+        self.exchange(cancel, |settler| Request::Keys { request, settler })
+    }
+
+    async fn screen(&self) -> Result<ScreenSnapshot, TerminalError> {
+        self.ask(|reply| Request::Screen { reply }).await
+    }
+
+    async fn resize(&self, size: WindowSize) -> Result<(), TerminalError> {
+        self.ask(|reply| Request::Resize { size, reply }).await?
+    }
+
+    async fn wait(&self, request: WaitRequest) -> Result<WaitOutcome, TerminalError> {
+        let wanted = Wanted::new(request)?;
+        self.ask(|reply| Request::Wait { wanted, reply }).await
     }
 
     async fn read(&self, request: ReadRequest) -> Result<ReadPage, TerminalError> {
@@ -138,9 +172,7 @@ impl TerminalSession for BashSession {
     }
 
     async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError> {
-        if self.status() != SessionStatus::Running {
-            return Err(TerminalError::SessionExited { id: self.id.to_string() });
-        }
+        self.require_running()?;
         self.ask(|reply| Request::Signal { signal, reply }).await?
     }
 

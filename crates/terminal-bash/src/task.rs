@@ -6,44 +6,56 @@
 mod context;
 mod handover;
 mod interrupt;
+mod keys;
 mod mend;
 mod read;
+mod record;
 mod send;
 mod start;
 mod typing;
+mod watches;
 
 use std::{
     collections::VecDeque,
+    num::NonZeroU16,
     ops::ControlFlow,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
 use dsh_core::Cancel;
-use subprocess::{Depth, Event, Evidence, ExitStatus, SignalError, TerminalProcess};
-use terminal::{Foreground, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError};
+use subprocess::{Depth, Event, Evidence, ExitStatus, SignalError, TerminalProcess, TerminalSize};
+use terminal::{
+    Foreground, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError, WindowSize,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub(crate) use self::watches::Wanted;
 use self::{
     handover::{Handover, Outcome},
     interrupt::Interrupt,
     mend::Left,
     send::Live,
     typing::Waiting,
+    watches::Watches,
 };
 use crate::{
     answers::{self, Answers},
     config::Config,
     dialect::Nonce,
     readiness::{Judge, Moment, Settlement, ShellMarks, Step},
+    recorder::Recorder,
     request::Request,
     screen::{Position, Screen, ScreenConfig, ScreenEvent},
     transcript::Transcript,
 };
 
 /// The one owner of a session.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about one session")]
 pub(crate) struct Task {
     id: SessionId,
+    /// Tells the session from all others of this user.
+    name: String,
     process: Box<dyn TerminalProcess>,
     screen: Screen,
     /// The text that the screen dropped.
@@ -86,8 +98,15 @@ pub(crate) struct Task {
     relayed: bool,
     /// How the program in front of the shell was last seen to leave the terminal's modes.
     left_behind: Left,
+    /// The shell's own line editor takes pastes.
+    shell_pastes: bool,
     /// Output that is kept from the text, while the hooks are installed.
     hidden: Option<Vec<u8>>,
+    /// What comes and goes is nobody's: the screen is not the session's own.
+    unseen: bool,
+    /// Who waits for something without having sent anything.
+    watches: Watches,
+    recorder: Option<Recorder>,
     output: Vec<u8>,
     events: Vec<ScreenEvent>,
 }
@@ -95,6 +114,7 @@ pub(crate) struct Task {
 impl Task {
     pub(crate) fn new(
         id: SessionId,
+        name: String,
         process: Box<dyn TerminalProcess>,
         nonce: Nonce,
         config: Arc<Config>,
@@ -104,6 +124,7 @@ impl Task {
         let transcript = read::transcript(&config, &mut screen);
         Self {
             id,
+            name,
             judge: Judge::new(process.pid()),
             process,
             delivered: screen.end(),
@@ -130,7 +151,11 @@ impl Task {
             line_editor: None,
             relayed: false,
             left_behind: Left::default(),
+            shell_pastes: false,
             hidden: None,
+            unseen: false,
+            watches: Watches::default(),
+            recorder: None,
             output: Vec::new(),
             events: Vec::new(),
         }
@@ -156,6 +181,7 @@ impl Task {
         if let Some(transcript) = &mut self.transcript {
             transcript.close().await;
         }
+        self.end_recording().await;
     }
 
     /// Handles events and requests until the session is closed, or nobody holds the mailbox.
@@ -177,11 +203,13 @@ impl Task {
                     }
                 }
                 () = cancelled(cancel) => self.cancel_live().await,
-                settled = self.advance() => if let Some(settled) = settled
-                    && !self.goes_on(&settled)
-                {
-                    self.settled_at = self.now();
-                    self.conclude(&settled).await;
+                settled = self.advance() => if let Some(settled) = settled {
+                    if self.live.as_ref().is_some_and(|live| live.watching) {
+                        self.watched(&settled);
+                    } else if !self.goes_on(&settled) {
+                        self.settled_at = self.now();
+                        self.conclude(&settled).await;
+                    }
                 },
             }
         }
@@ -194,6 +222,21 @@ impl Task {
             Request::Send { request, settler } => {
                 self.recheck().await;
                 self.send(&request, settler).await;
+            }
+            Request::Keys { request, settler } => {
+                self.recheck().await;
+                self.press(request, settler).await;
+            }
+            Request::Wait { wanted, reply } => {
+                self.drain();
+                self.watch(wanted, reply);
+            }
+            Request::Screen { reply } => {
+                self.drain();
+                reply.send(self.screen.shown()).ok();
+            }
+            Request::Resize { size, reply } => {
+                reply.send(self.resize(size)).ok();
             }
             Request::Delta { exchange, follower, reply } => {
                 reply.send(self.delta(exchange, follower)).ok();
@@ -229,6 +272,10 @@ impl Task {
         if let Some(settled) = self.ended() {
             return Some(settled);
         }
+        if self.exit.is_some() && self.output_ended {
+            self.end_watches();
+        }
+        self.look_for_watches();
         let deadline = match &self.live {
             // Of a shell that has ended only the rest of its output is waited for.
             _ if self.exit.is_some() => None,
@@ -261,6 +308,8 @@ impl Task {
                 Step::LastLook => return self.look(Depth::Full).await,
             },
         };
+        let watched = self.watches.next().map(|it| self.epoch + it);
+        let deadline = [deadline, watched].into_iter().flatten().min();
         if self.output_ended && deadline.is_none() {
             // Nothing will ever come; only the mailbox can end this.
             return std::future::pending().await;
@@ -271,6 +320,7 @@ impl Task {
         match event {
             Event::Output | Event::Deadline => {}
             Event::Activity => {
+                self.watches.stirred();
                 if let Some(live) = &mut self.live {
                     live.exchange.stirred(now);
                 }
@@ -278,6 +328,7 @@ impl Task {
             Event::Exited(status) => self.exited(status),
             Event::OutputEnd => self.output_ended = true,
         }
+        self.check_watches();
         self.ended()
     }
 
@@ -320,7 +371,7 @@ impl Task {
         match live.exchange.look(now, &evidence, &context, &mut self.judge) {
             Step::Settled(settled) => Some(settled),
             Step::Wait(_) | Step::Look(_) | Step::LastLook => {
-                if !live.lines.is_empty() && live.exchange.may_type_ahead(now) {
+                if live.has_more() && live.exchange.may_type_ahead(now) {
                     self.type_line();
                 }
                 None
@@ -400,6 +451,7 @@ impl Task {
         self.longest_unread = 0;
         if let Some(live) = &mut self.live {
             live.lines.clear();
+            live.keys.clear();
             live.apart_enter = None;
             live.discarded = live.discarded.saturating_add(discarded);
         }
@@ -443,7 +495,7 @@ impl Task {
             },
         )?;
         let now = self.now();
-        match &mut self.live {
+        match self.live.as_mut().filter(|live| !live.watching) {
             Some(live) => live.exchange.stirred(now),
             None if signal == Signal::Stop && target_pgid != self.process.pid() => {
                 let grace = Duration::from_millis(self.config.handoff_grace_ms);
@@ -460,7 +512,26 @@ impl Task {
         if let Some(settled) = self.live.as_ref().map(|live| live.exchange.exited()) {
             self.conclude(&settled).await;
         }
+        if ended.is_ok() {
+            self.end_watches();
+        }
         ended.map_err(TerminalError::CloseIncomplete)
+    }
+
+    fn resize(&mut self, size: WindowSize) -> Result<(), TerminalError> {
+        let sides = NonZeroU16::new(size.rows).zip(NonZeroU16::new(size.columns));
+        let Some((rows, cols)) = sides else {
+            let message = "a terminal has at least one row and one column".to_owned();
+            return Err(TerminalError::InvalidArgs(message));
+        };
+        // What was written for the old size comes first.
+        self.drain();
+        self.process
+            .resize(TerminalSize { rows, cols })
+            .map_err(|error| TerminalError::Backend(format!("changing the size: {error}")))?;
+        self.screen.resize(size.rows, size.columns);
+        self.record_size(size);
+        Ok(())
     }
 
     /// Ends every process of the session, within the configured grace or a shorter one.
@@ -499,6 +570,7 @@ impl Task {
         }
         let bytes = self.output.len();
         let shown = self.shown();
+        self.record_output();
         self.screen.feed(&self.output, &mut self.events);
         self.output.clear();
         self.keep_dropped();
@@ -538,6 +610,9 @@ impl Task {
         }
         self.note_shown();
         let visible = self.shown() != shown;
+        if visible && !self.unseen {
+            self.watches.shown(now);
+        }
         if let Some(live) = &mut self.live {
             if visible {
                 live.exchange.output(now, bytes, self.screen.cursor_column() > 0);

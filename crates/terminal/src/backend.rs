@@ -17,7 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::TerminalError,
+    keys::KeyPress,
     outcome::{Foreground, ReadPage, SearchPage, SendOutcome, SessionStatus},
+    screen::ScreenSnapshot,
+    waiting::{WaitOutcome, WaitRequest},
 };
 
 /// Opaque id of a published session, `pty-N`. Minted by the registry.
@@ -280,6 +283,31 @@ pub struct SendRequest {
     pub cancel: Cancel,
 }
 
+/// Keys to press: an exchange like a send's.
+#[derive(Clone, Debug)]
+pub struct KeysRequest {
+    /// In this order. Whoever waits has taken one that ends something (Enter, Escape, an interrupt)
+    /// before the next one is pressed.
+    pub keys: Vec<KeyPress>,
+    /// Cancelling it is the same as [`SendOperation::cancel`].
+    pub cancel: Cancel,
+}
+
+/// A size for the window of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct WindowSize {
+    pub rows: u16,
+    pub columns: u16,
+}
+
+impl WindowSize {
+    /// Most rows and columns.
+    pub const MOST: Self = Self { rows: 500, columns: 1000 };
+    /// Fewest: the widest character has two columns.
+    pub const FEWEST: Self = Self { rows: 1, columns: 2 };
+}
+
 /// A page of what was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadRequest {
@@ -370,6 +398,31 @@ pub trait TerminalSession: Send + Sync {
     async fn search(&self, request: SearchRequest) -> Result<SearchPage, TerminalError> {
         drop(request);
         Err(TerminalError::NotSupported { what: "searching" })
+    }
+
+    /// Reserves the session and presses keys, as [`start_send`](Self::start_send) types a text. A
+    /// backend that knows no keys leaves this, and what follows, as it is: `NOT_SUPPORTED`.
+    fn start_keys(&self, request: KeysRequest) -> Result<Arc<dyn SendOperation>, TerminalError> {
+        drop(request);
+        Err(TerminalError::NotSupported { what: "pressing keys" })
+    }
+
+    /// What is shown now, also after the session has exited.
+    async fn screen(&self) -> Result<ScreenSnapshot, TerminalError> {
+        Err(TerminalError::NotSupported { what: "showing the screen" })
+    }
+
+    /// Changes the size of the window, which tells the foreground.
+    async fn resize(&self, size: WindowSize) -> Result<(), TerminalError> {
+        let _ = size;
+        Err(TerminalError::NotSupported { what: "changing the size" })
+    }
+
+    /// Waits; types nothing and needs no reservation, so it works beside a send. The end of the
+    /// session ends it. Dropping the future ends the wait.
+    async fn wait(&self, request: WaitRequest) -> Result<WaitOutcome, TerminalError> {
+        drop(request);
+        Err(TerminalError::NotSupported { what: "waiting" })
     }
 
     /// Signals the foreground process group, never a guess.

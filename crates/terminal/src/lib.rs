@@ -3,33 +3,39 @@
 //! A *backend* knows how to open one type of session; the *registry* owns who may use which
 //! session. Everything a backend needs to know of the caller crosses as plain data.
 //!
-//! Reading order: [`backend`] and [`outcome`] (the seam), then [`registry`] (the rules), which
+//! Reading order: [`backend`] and [`outcome`], [`screen`], [`keys`] and [`waiting`] (the seam), then [`registry`] (the rules), which
 //! keeps its members in `table`, opens in `opening`, closes in `closing`, and holds the send slot
 //! in `session`.
 
 pub mod backend;
 pub mod closing;
 pub mod error;
+pub mod keys;
 mod opening;
 pub mod outcome;
 mod plugin;
 pub mod registry;
+pub mod screen;
 mod session;
 mod table;
+pub mod waiting;
 
 pub use backend::{
-    CloseRequest, DISPOSAL_GRACE, Lines, OpenRequest, OutputDelta, OutputSubscription, ReadRequest,
-    SearchRequest, SendOperation, SendRequest, SessionId, Shown, Signal, SignalReceipt,
-    TerminalBackend, TerminalSession,
+    CloseRequest, DISPOSAL_GRACE, KeysRequest, Lines, OpenRequest, OutputDelta, OutputSubscription,
+    ReadRequest, SearchRequest, SendOperation, SendRequest, SessionId, Shown, Signal,
+    SignalReceipt, TerminalBackend, TerminalSession, WindowSize,
 };
 pub use closing::{CloseFailure, DisposalFailed};
 pub use error::TerminalError;
+pub use keys::{Key, KeyPress, Modifiers, MouseAction, NamedKey};
 pub use outcome::{
     Busy, Evidence, Foreground, InputReceipt, LastCommand, Missing, ReadPage, SearchMatch,
     SearchPage, SendOutcome, SendState, SessionStatus, StateKind, WaitReason,
 };
 pub use plugin::TerminalPlugin;
 pub use registry::{SessionSnapshot, SpawnRequest, Spawned, TerminalRegistry};
+pub use screen::{Highlight, MouseReports, ScreenCursor, ScreenModes, ScreenSnapshot};
+pub use waiting::{WaitCondition, WaitEnd, WaitOutcome, WaitRequest};
 
 use dsh_core::Service;
 

@@ -49,7 +49,8 @@ impl WaitReason {
 /// The outcome of one exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendOutcome {
-    /// Everything shown from the write on: echo, output, and the prompt that follows.
+    /// Everything shown from the write on: echo, output, and the prompt that follows. While the
+    /// alternate screen is shown, the rows of that instead.
     pub viewport: String,
     /// Why it ended.
     pub wait_reason: WaitReason,
@@ -67,6 +68,8 @@ pub struct SendOutcome {
     pub input: Option<InputReceipt>,
     /// What of the terminal's state was put right, in words for the model.
     pub repaired: Vec<String>,
+    /// Keys that were not pressed, since nobody was seen to take those before them.
+    pub unpressed: u64,
     /// Whether the terminal would have shown the text when it was written. What was typed while
     /// it would not is a secret.
     pub echoed: bool,

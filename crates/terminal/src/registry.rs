@@ -17,15 +17,17 @@ use tokio::runtime::Handle;
 
 use crate::{
     backend::{
-        CloseRequest, OpenRequest, ReadRequest, SearchRequest, SendOperation, SendRequest,
-        SessionId, Signal, SignalReceipt, TerminalBackend,
+        CloseRequest, KeysRequest, OpenRequest, ReadRequest, SearchRequest, SendOperation,
+        SendRequest, SessionId, Signal, SignalReceipt, TerminalBackend, WindowSize,
     },
     closing::dispose,
     error::TerminalError,
     opening::{CallerGuard, Setup},
     outcome::{ReadPage, SearchPage, SessionStatus},
+    screen::ScreenSnapshot,
     session::Session,
     table::{Admission, Selection, Table},
+    waiting::{WaitCondition, WaitOutcome, WaitRequest},
 };
 
 /// The session service.
@@ -233,6 +235,69 @@ impl TerminalRegistry {
         self.find(owner, id)?.start_send(request)
     }
 
+    /// Reserves the session's one slot and presses keys. As [`Self::start_send`];
+    /// `INVALID_ARGS` without a key, `NOT_SUPPORTED` where the backend knows none.
+    pub fn start_keys(
+        &self,
+        owner: &Arc<Agent>,
+        id: &str,
+        request: KeysRequest,
+    ) -> Result<Arc<dyn SendOperation>, TerminalError> {
+        let session = self.find(owner, id)?;
+        if request.keys.is_empty() {
+            let message = "there is no key to press: give at least one";
+            return Err(TerminalError::InvalidArgs(message.to_owned()));
+        }
+        session.start_keys(request)
+    }
+
+    /// What is shown now, also by a session that has exited. `NOT_SUPPORTED` where the backend
+    /// keeps no screen.
+    pub async fn screen(
+        &self,
+        owner: &Arc<Agent>,
+        id: &str,
+    ) -> Result<ScreenSnapshot, TerminalError> {
+        self.find(owner, id)?.screen().await
+    }
+
+    /// Changes the size of the window. `INVALID_ARGS` for one that no window has,
+    /// `SESSION_EXITED`, `NOT_SUPPORTED`.
+    pub async fn resize(
+        &self,
+        owner: &Arc<Agent>,
+        id: &str,
+        size: WindowSize,
+    ) -> Result<(), TerminalError> {
+        let session = self.find(owner, id)?;
+        let (most, fewest) = (WindowSize::MOST, WindowSize::FEWEST);
+        for (what, given, fewest, most) in [
+            ("rows", size.rows, fewest.rows, most.rows),
+            ("columns", size.columns, fewest.columns, most.columns),
+        ] {
+            if !(fewest..=most).contains(&given) {
+                return Err(TerminalError::InvalidArgs(format!(
+                    "a terminal cannot have {given} {what}: give {fewest} to {most}"
+                )));
+            }
+        }
+        session.resize(size).await
+    }
+
+    /// Waits for any of some conditions, also beside a send that runs; types nothing. The end of
+    /// the session ends it. `INVALID_ARGS` for a malformed pattern and for what can never come
+    /// true, `NOT_SUPPORTED` where the backend cannot wait.
+    pub async fn wait(
+        &self,
+        owner: &Arc<Agent>,
+        id: &str,
+        request: WaitRequest,
+    ) -> Result<WaitOutcome, TerminalError> {
+        let session = self.find(owner, id)?;
+        check_wait(&request)?;
+        session.wait(request).await
+    }
+
     /// Reads a page, also of a session that has exited.
     pub async fn read(
         &self,
@@ -301,6 +366,29 @@ impl TerminalRegistry {
         let started = close.started;
         close.finished().await?;
         Ok(started)
+    }
+}
+
+/// What can never end is refused at once.
+fn check_wait(request: &WaitRequest) -> Result<(), TerminalError> {
+    let wrong = |message: String| Err(TerminalError::InvalidArgs(message));
+    if request.until.is_empty() {
+        return wrong("nothing to wait for: give at least one condition".to_owned());
+    }
+    let silence = request.until.iter().find_map(|it| match it {
+        WaitCondition::Silence(silence) => Some(*silence),
+        _ => None,
+    });
+    match silence {
+        Some(silence) if silence.is_zero() => {
+            wrong("a silence of 0 ms is over at once: give at least 1".to_owned())
+        }
+        Some(silence) if request.until.len() == 1 && silence > request.timeout => wrong(format!(
+            "a silence of {} ms cannot be seen within {} ms: wait longer, or for less silence",
+            silence.as_millis(),
+            request.timeout.as_millis()
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -19,13 +19,15 @@ use tokio::{runtime::Handle, sync::watch};
 
 use crate::{
     backend::{
-        CloseRequest, ReadRequest, SearchRequest, SendOperation, SendRequest, SessionId, Signal,
-        SignalReceipt, TerminalSession,
+        CloseRequest, KeysRequest, ReadRequest, SearchRequest, SendOperation, SendRequest,
+        SessionId, Signal, SignalReceipt, TerminalSession, WindowSize,
     },
     error::TerminalError,
     outcome::{ReadPage, SearchPage, SessionStatus},
     registry::SessionSnapshot,
+    screen::ScreenSnapshot,
     table::Table,
+    waiting::{WaitOutcome, WaitRequest},
 };
 
 /// A session that a backend opened.
@@ -92,12 +94,27 @@ impl Session {
         &self,
         request: SendRequest,
     ) -> Result<Arc<dyn SendOperation>, TerminalError> {
+        self.start(|live| live.start_send(request))
+    }
+
+    /// Starts an exchange that presses keys, unless one is live.
+    pub(crate) fn start_keys(
+        &self,
+        request: KeysRequest,
+    ) -> Result<Arc<dyn SendOperation>, TerminalError> {
+        self.start(|live| live.start_keys(request))
+    }
+
+    fn start(
+        &self,
+        begin: impl FnOnce(&dyn TerminalSession) -> Result<Arc<dyn SendOperation>, TerminalError>,
+    ) -> Result<Arc<dyn SendOperation>, TerminalError> {
         if lock(&self.closing).is_some() {
             return Err(TerminalError::SessionClosing { id: self.id.to_string() });
         }
         self.require_running()?;
         let reserved = self.reserve()?;
-        let start = AssertUnwindSafe(|| self.live.start_send(request));
+        let start = AssertUnwindSafe(|| begin(&*self.live));
         let started = std::panic::catch_unwind(start);
         let operation =
             started.unwrap_or_else(|panic| Err(panicked("writing to", &self.id, &*panic)))?;
@@ -111,6 +128,19 @@ impl Session {
 
     pub(crate) async fn search(&self, request: SearchRequest) -> Result<SearchPage, TerminalError> {
         contain("searching", &self.id, async { self.live.search(request).await }).await
+    }
+
+    pub(crate) async fn screen(&self) -> Result<ScreenSnapshot, TerminalError> {
+        contain("showing the screen of", &self.id, async { self.live.screen().await }).await
+    }
+
+    pub(crate) async fn resize(&self, size: WindowSize) -> Result<(), TerminalError> {
+        self.require_running()?;
+        contain("resizing", &self.id, async { self.live.resize(size).await }).await
+    }
+
+    pub(crate) async fn wait(&self, request: WaitRequest) -> Result<WaitOutcome, TerminalError> {
+        contain("waiting for", &self.id, async { self.live.wait(request).await }).await
     }
 
     pub(crate) async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError> {

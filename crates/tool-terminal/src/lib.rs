@@ -15,7 +15,7 @@ mod close;
 mod list;
 mod open;
 mod read;
-mod schema;
+pub mod schema;
 mod send;
 mod signal;
 mod simple;
@@ -25,6 +25,7 @@ pub mod value;
 
 use std::sync::Arc;
 
+pub use crate::send::settled;
 use dsh_core::{Ctx, Deps, Lookup, Plugin, Provided, SafeInteger, async_trait, register_plugin};
 use jobs::Jobs;
 use schemars::JsonSchema;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 /// A closed object.
-fn object(properties: &Value, required: &[&str]) -> Value {
+pub fn object(properties: &Value, required: &[&str]) -> Value {
     json!({
         "type": "object",
         "properties": properties,
@@ -18,7 +18,8 @@ fn nullable(kind: &str) -> Value {
     json!({ "oneOf": [{ "type": kind }, { "type": "null" }] })
 }
 
-fn session_status() -> Value {
+/// Whether a session's top-level process runs.
+pub fn session_status() -> Value {
     let exited = object(
         &json!({
             "kind": { "type": "string", "const": "exited" },
@@ -79,7 +80,8 @@ pub(crate) fn send(report_state: bool) -> Value {
     json!({ "oneOf": [background, foreground] })
 }
 
-fn last_command() -> Value {
+/// A shell command that ended.
+pub fn last_command() -> Value {
     object(
         &json!({
             "exitCode": nullable("integer"),
@@ -90,7 +92,8 @@ fn last_command() -> Value {
     )
 }
 
-fn state() -> Value {
+/// What a session is doing.
+pub fn state() -> Value {
     let foreground = object(
         &json!({ "pid": { "type": "integer" }, "command": { "type": "string" } }),
         &["pid", "command"],

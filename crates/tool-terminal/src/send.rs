@@ -248,7 +248,7 @@ fn not_started(error: JobError) -> ToolError {
 
 /// Waits for the settlement and for the last of the output; feeds the call's progress, and passes
 /// its cancellation on once.
-async fn settled(
+pub async fn settled(
     operation: &Arc<dyn SendOperation>,
     call: &ToolCall,
 ) -> Result<SendOutcome, TerminalError> {
@@ -358,6 +358,7 @@ mod tests {
                 state: None,
                 input: None,
                 repaired: Vec::new(),
+                unpressed: 0,
                 missing: None,
                 echoed: true,
             })

@@ -95,8 +95,21 @@ pub fn send(value: &SendValue, cap: usize) -> String {
             (body, lines, *truncated)
         }
     };
-    let draft = Draft { head: None, body: &body, placeholder: "(no new output)", lines, truncated };
+    let head = match value {
+        SendValue::Foreground { state: Some(state), .. } if state.alternate_screen => {
+            Some(full_screen(state).into())
+        }
+        _ => None,
+    };
+    let draft = Draft { head, body: &body, placeholder: "(no new output)", lines, truncated };
     draft.fit(cap)
+}
+
+/// Stands above the rows of a full-screen program, which are no output of the send.
+fn full_screen(state: &SendState) -> String {
+    let program = state.foreground.as_ref().map(|it| escape(&it.command));
+    let program = program.map(|it| format!(" ({it})")).unwrap_or_default();
+    format!("[full screen{program}: what follows is its screen, not output]")
 }
 
 /// What was put right of the terminal, as a sentence; none if nothing was.
@@ -186,7 +199,7 @@ fn named(session: &ListedSession) -> String {
 }
 
 /// `running`, or `exited code=0 signal=null`.
-fn status(status: &SessionStatus) -> String {
+pub fn status(status: &SessionStatus) -> String {
     match status {
         SessionStatus::Running => "running".to_owned(),
         SessionStatus::Exited { exit_code, signal } => format!(
@@ -197,7 +210,8 @@ fn status(status: &SessionStatus) -> String {
     }
 }
 
-fn exit_line(command: &LastCommand) -> String {
+/// How a command ended.
+pub fn exit_line(command: &LastCommand) -> String {
     command.exit_code.map_or_else(|| "[exit: unknown]".to_owned(), |code| format!("[exit: {code}]"))
 }
 
@@ -228,7 +242,7 @@ pub(crate) fn stopping(foreground: Option<&Foreground>, shell: Option<u32>) -> S
 }
 
 /// What the terminal is doing; nothing where the session or wait line says it all.
-fn state_line(state: &SendState, reason: WaitReason) -> Option<String> {
+pub fn state_line(state: &SendState, reason: WaitReason) -> Option<String> {
     let command = state.foreground.as_ref().map(|it| escape(&it.command));
     let named = |what: &str| match &command {
         Some(command) => format!("{what} ({command})"),

@@ -207,8 +207,10 @@ fn state_lines() {
     for (line, reason, it) in cases {
         let text = text::send(&full("x", Some(0), it.clone(), reason), WIDE);
         let state = if line.is_empty() { String::new() } else { format!("\n{line}") };
-        let expected =
-            format!("x\n[exit: 0]{state}\n[wait: {}]\n[session: running]", reason.as_str());
+        let drawn = "[full screen (vim): what follows is its screen, not output]\n";
+        let head = if it.alternate_screen { drawn } else { "" };
+        let reason = reason.as_str();
+        let expected = format!("{head}x\n[exit: 0]{state}\n[wait: {reason}]\n[session: running]");
         assert_eq!(text, expected, "{it:?}");
     }
 }

@@ -115,7 +115,7 @@ pub(crate) struct Step {
     /// Text at the end of the viewport.
     #[serde(default)]
     pub(crate) ends: Option<String>,
-    /// The alternate screen must be shown; what is on it is not part of a viewport.
+    /// The alternate screen must be shown; the viewport is then what is on it.
     #[serde(default)]
     pub(crate) full_screen: bool,
     /// How long the program is known to work, in milliseconds.

@@ -5,7 +5,7 @@
 
 mod resume;
 
-use std::{io::IsTerminal as _, process::ExitCode, sync::Arc};
+use std::{io::IsTerminal as _, path::Path, process::ExitCode, sync::Arc};
 
 use agent_loop::{AgentLoop, Loop, LoopEvent, LoopObserver, TurnEnd};
 use agents::{Agent, AgentRegistry, AgentSpec, Agents};
@@ -19,7 +19,7 @@ use crate::{
     cli, composition,
     failure::Failure,
     host::{current_folder, service, supervised},
-    plugins::{AGENT_LOOP, MODEL_OPENAI},
+    plugins::{AGENT_LOOP, MODEL_OPENAI, TERMINAL_BASH},
     print::{FRAME, Live, Look, Printer},
     stdout::{self, Printing, Stdout},
 };
@@ -34,6 +34,7 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode, Failure> {
         return resume::show(id, args.json, &args.composition).await;
     }
     let (task, composition) = composed(&args)?;
+    let composition = recorded(composition, args.record.as_deref())?;
     let Some(plan) = composition::plan(&args.composition, &composition)? else {
         return Ok(ExitCode::SUCCESS);
     };
@@ -87,6 +88,21 @@ fn composed(args: &cli::Run) -> Result<(String, Composition), Failure> {
         }
     }
     Ok((task, composition))
+}
+
+/// Makes every shell record its sessions in `folder`.
+fn recorded(composition: Composition, folder: Option<&Path>) -> Result<Composition, Failure> {
+    let Some(folder) = folder else { return Ok(composition) };
+    let folder = std::path::absolute(folder).context("the folder for recordings")?;
+    let Some(folder) = folder.to_str() else {
+        let message = format!("the folder for recordings {} is not UTF-8", folder.display());
+        return Err(Failure::user(message, "give --record another folder"));
+    };
+    Ok(composition.with_config(TERMINAL_BASH, "record", true).with_config(
+        TERMINAL_BASH,
+        "recordFolder",
+        folder,
+    ))
 }
 
 /// How output looks on this standard output.

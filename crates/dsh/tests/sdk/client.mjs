@@ -30,11 +30,17 @@ assert.deepEqual(
     "job_list",
     "job_output",
     "terminal_close",
+    "terminal_keys",
+    "terminal_lines",
     "terminal_list",
     "terminal_open",
     "terminal_read",
+    "terminal_resize",
+    "terminal_screen",
+    "terminal_search",
     "terminal_send",
     "terminal_signal",
+    "terminal_wait",
   ],
 );
 for (const tool of tools) assert.equal(tool.outputSchema !== undefined, structured, tool.name);

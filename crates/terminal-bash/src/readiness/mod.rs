@@ -15,4 +15,4 @@ pub mod marks;
 
 pub use exchange::{Exchange, InputFacts, Limits, Settlement, Step};
 pub use judge::{Judge, Judgement, ScreenFacts, Verdict};
-pub use marks::{Moment, Prompt, ShellMarks};
+pub use marks::{Finished, Moment, Prompt, ShellMarks};

@@ -1,11 +1,13 @@
 //! What controls and sequences do to the screen.
 //!
-//! Everything that is not named here (colours, cursor shapes, titles, …) has no effect on text
-//! and is ignored. Modes of keys and mouse are only remembered, for [`ScreenState::repair`].
+//! Everything that is not named here (cursor shapes, …) has no effect on text and is ignored.
+//! Colours and modes of keys and mouse are only remembered, for [`ScreenState::repair`].
 
 use super::full_screen::{AlacrittyScreen, FullScreen};
 use super::grid::Part;
+use super::pen::Pen;
 use super::{Colour, InputModes, Query, ScreenEvent, ScreenState};
+use terminal::MouseReports;
 
 impl ScreenState {
     /// Printable ASCII.
@@ -89,9 +91,24 @@ impl ScreenState {
         }
     }
 
+    /// Colours and attributes, by the parameters as they are written.
+    pub(super) fn set_pen(&mut self, parameters: &[u8]) {
+        self.pen.apply_text(parameters);
+    }
+
+    fn save_pen(&mut self) {
+        self.saved_pens[usize::from(self.alternate.is_some())] = self.pen;
+    }
+
+    fn restore_pen(&mut self) {
+        self.pen = self.saved_pens[usize::from(self.alternate.is_some())];
+    }
+
     /// `ESC` and a final byte, but for those that need events.
     pub(super) fn escape(&mut self, byte: u8) {
         match byte {
+            b'7' => self.save_pen(),
+            b'8' => self.restore_pen(),
             b'=' => self.input.keypad = true,
             b'>' => self.input.keypad = false,
             b'E' => self.line_feeds += 1,
@@ -122,6 +139,7 @@ impl ScreenState {
             self.set_bracketed_paste(false, events);
         }
         self.input = InputModes::default();
+        self.pen = Pen::default();
         self.main.soft_reset();
         self.main.reset_tab_stops();
         self.main.clear_window();
@@ -187,11 +205,14 @@ impl ScreenState {
             done.push("left the alternate screen");
         }
         let homed = self.main.repair(&mut done);
-        let InputModes { cursor_keys, keypad, mouse } = std::mem::take(&mut self.input);
+        let InputModes { cursor_keys, keypad, mouse, cursor_hidden, .. } =
+            std::mem::take(&mut self.input);
         let input = [
             (cursor_keys, "reset the cursor keys"),
             (keypad, "reset the keypad"),
-            (mouse, "turned mouse reports off"),
+            (mouse != MouseReports::Off, "turned mouse reports off"),
+            (cursor_hidden, "showed the cursor again"),
+            (std::mem::take(&mut self.pen) != Pen::default(), "reset the colours"),
         ];
         done.extend(input.iter().filter(|(differs, _)| *differs).map(|(_, words)| *words));
         if let Some(alternate) = alternate {
@@ -209,7 +230,9 @@ impl ScreenState {
     fn set_private_mode(&mut self, mode: u16, on: bool, events: &mut Vec<ScreenEvent>) {
         match mode {
             1 => self.input.cursor_keys = on,
-            9 | 1000..=1003 => self.input.mouse = on,
+            9 | 1000..=1003 => self.input.set_mouse(mode, on),
+            1006 => self.input.mouse_decimal = on,
+            25 => self.input.cursor_hidden = !on,
             66 => self.input.keypad = on,
             6 => {
                 if let Some(grid) = self.main_mut() {
@@ -224,6 +247,7 @@ impl ScreenState {
             }
             47 | 1047 | 1049 if on => {
                 if mode == 1049 {
+                    self.save_pen();
                     self.main.save_cursor();
                 }
                 self.enter_alternate(events);
@@ -232,6 +256,7 @@ impl ScreenState {
                 let shown = self.alternate.is_some();
                 self.leave_alternate(events);
                 if mode == 1049 && shown {
+                    self.restore_pen();
                     self.main.restore_cursor();
                 }
             }
@@ -304,6 +329,8 @@ impl vte::Perform for Performer<'_> {
                 }
                 self.screen.input.cursor_keys = false;
                 self.screen.input.keypad = false;
+                self.screen.input.cursor_hidden = false;
+                self.screen.pen = Pen::default();
             }
             b"?$" if action == 'p' => {
                 let mode = parameter(parameters, 0);
@@ -325,6 +352,13 @@ impl Performer<'_> {
                 let (rows, columns) = (self.screen.config.rows, self.screen.config.cols);
                 return self.screen.query(Query::WindowSize { rows, columns }, self.events);
             }
+            'm' => {
+                let codes =
+                    parameters.iter().map(|it| (it.first().copied().unwrap_or(0), it.len() > 1));
+                self.screen.pen.apply(codes);
+            }
+            's' => self.screen.save_pen(),
+            'u' => self.screen.restore_pen(),
             'b' if self.screen.alternate.is_some() => {
                 self.screen.printed += u64::from(first.max(1));
             }

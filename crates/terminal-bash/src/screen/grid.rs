@@ -126,6 +126,11 @@ impl Grid {
         self.lines.iter().take(last.max(self.row) + 1)
     }
 
+    /// The rows that were used so far, from the top.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.lines.iter()
+    }
+
     /// Makes the bounds hold for history and window together.
     pub(super) fn enforce_bounds(&mut self) {
         let (mut lines, mut bytes) = (0, 0);

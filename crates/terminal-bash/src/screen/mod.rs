@@ -17,8 +17,10 @@ mod full_screen;
 mod grid;
 mod history;
 mod parser;
+mod pen;
 mod position;
 mod row;
+mod shown;
 mod view;
 
 #[cfg(test)]
@@ -28,7 +30,9 @@ pub use full_screen::{Cell, Cursor, FullScreen};
 use grid::Grid;
 pub use history::Chunk;
 use parser::Decoder;
+use pen::Pen;
 pub use position::{Position, Slice};
+use terminal::MouseReports;
 pub use view::{Page, Snapshot};
 
 /// Size and bounds of a [`Screen`].
@@ -174,14 +178,20 @@ struct ScreenState {
     line_feeds: u64,
     bracketed_paste: bool,
     input: InputModes,
+    pen: Pen,
+    /// What it was when the cursor was saved, on the main screen and on the alternate one.
+    saved_pens: [Pen; 2],
 }
 
-/// What programs asked of keys and mouse; it does not change what is shown.
+/// What programs asked of keys, mouse and cursor; it does not change what is shown.
+#[expect(clippy::struct_excessive_bools, reason = "independent modes of a terminal")]
 #[derive(Debug, Default)]
 struct InputModes {
     cursor_keys: bool,
     keypad: bool,
-    mouse: bool,
+    mouse: MouseReports,
+    mouse_decimal: bool,
+    cursor_hidden: bool,
 }
 
 impl Screen {
@@ -204,6 +214,8 @@ impl Screen {
                 line_feeds: 0,
                 bracketed_paste: false,
                 input: InputModes::default(),
+                pen: Pen::default(),
+                saved_pens: [Pen::default(); 2],
             },
         }
     }
@@ -316,7 +328,8 @@ impl Screen {
     /// says in short words what that was; nothing when nothing differs from a fresh terminal.
     ///
     /// It leaves the alternate screen and resets character sets, scroll region, origin and insert
-    /// mode, autowrap, the modes of cursor keys and keypad, and mouse reports. Text and bracketed
+    /// mode, autowrap, the modes of cursor keys and keypad, mouse reports, colours, and the cursor
+    /// that is not shown. Text and bracketed
     /// paste stay. It is meant for the moment after a shell has shown its prompt: when that was
     /// drawn on the alternate screen (or, by a mode that moves the cursor, amid older text), the
     /// cursor's line up to the cursor is shown again below all text, and the cursor is behind it.

@@ -120,6 +120,7 @@ impl Decoder {
                 if !screen.draws_cells()
                     && let Some(len) = colour(&bytes[at..])
                 {
+                    screen.set_pen(&bytes[at + 1..at + len - 1]);
                     at += len;
                     continue;
                 }

@@ -48,6 +48,19 @@ impl Task {
         }
     }
 
+    /// Puts right what of the screen's state the shell, which is at its prompt, has not set itself;
+    /// what that was.
+    pub(super) fn repair_screen(&mut self) -> Vec<&'static str> {
+        let mut repaired = self.screen.repair();
+        // A shell that takes pastes has switched them on for its prompt by itself.
+        if !self.shell_pastes && self.screen.bracketed_paste() {
+            self.screen.feed(b"\x1b[?2004l", &mut self.events);
+            self.events.clear();
+            repaired.push("turned bracketed paste off");
+        }
+        repaired
+    }
+
     /// Puts right what the command that ended in this exchange left; what that was.
     pub(super) async fn mend(
         &mut self,
@@ -100,6 +113,7 @@ impl Task {
     async fn restore(&mut self, status: Option<i32>) -> Option<Vec<LineSetting>> {
         let scratch = new_screen(&self.config);
         let shown = std::mem::replace(&mut self.screen, scratch);
+        self.unseen = true;
         let mut restored = None;
         if self.hidden_line(pause(status)).await.is_some_and(|kind| kind != StateKind::Prompt) {
             restored = Some(self.process.restore_settings());
@@ -108,6 +122,7 @@ impl Task {
             }
         }
         self.screen = shown;
+        self.unseen = false;
         restored
     }
 

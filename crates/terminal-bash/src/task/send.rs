@@ -7,14 +7,14 @@ use std::{
 
 use subprocess::{Depth, Modes};
 use terminal::{
-    Busy, Evidence, InputReceipt, LastCommand, OutputDelta, SendOutcome, SendRequest, SendState,
-    SessionStatus, Shown, StateKind, TerminalError, WaitReason,
+    Busy, Evidence, InputReceipt, KeyPress, LastCommand, OutputDelta, SendOutcome, SendRequest,
+    SendState, SessionStatus, Shown, StateKind, TerminalError, WaitReason,
 };
 
 use super::{Task, interrupt::Interrupt, typing::ApartEnter};
 use crate::{
     input,
-    readiness::{Exchange, InputFacts, Limits, Moment, Prompt, Settlement, Verdict},
+    readiness::{Exchange, Finished, InputFacts, Limits, Moment, Prompt, Settlement, Verdict},
     screen::Position,
     settler::{Follower, Settler},
     typing::Stroke,
@@ -48,6 +48,10 @@ pub(super) struct Live {
     pub(super) discarded: usize,
     /// It was cancelled.
     pub(super) interrupt: Option<Interrupt>,
+    /// Keys that are pressed behind the lines.
+    pub(super) keys: VecDeque<KeyPress>,
+    /// Nobody sent it: it looks for a reader that is waited for.
+    pub(super) watching: bool,
 }
 
 /// Whether what is typed is shown.
@@ -107,6 +111,16 @@ impl Live {
         self.apart_enter.and_then(|it| it.due)
     }
 
+    /// Something is still to be typed.
+    pub(super) fn has_more(&self) -> bool {
+        !self.lines.is_empty() || !self.keys.is_empty()
+    }
+
+    /// What was typed may be shown.
+    pub(super) fn may_be_echoed(&self) -> bool {
+        self.echo != Echo::Off
+    }
+
     /// Nothing else is waited for.
     pub(super) fn waits_for_enter_alone(&self) -> bool {
         self.apart_enter.is_some_and(|it| it.only_due)
@@ -115,6 +129,15 @@ impl Live {
 
 impl Task {
     pub(super) async fn send(&mut self, request: &SendRequest, settler: Settler) {
+        self.begin_send(request, settler).await;
+        // What is stopping gets nothing: it is typed when the shell waits for it.
+        if self.handover.is_none() {
+            self.type_line();
+        }
+    }
+
+    /// Begins an exchange, unless it is refused; nothing is typed yet.
+    pub(super) async fn begin_send(&mut self, request: &SendRequest, settler: Settler) {
         self.drain();
         if self.exit.is_some() {
             return settler.refuse(TerminalError::SessionExited { id: self.id.to_string() });
@@ -142,10 +165,6 @@ impl Task {
             if request.background {
                 live.exchange.in_background();
             }
-        }
-        // What is stopping gets nothing: it is typed when the shell waits for it.
-        if self.handover.is_none() {
-            self.type_line();
         }
     }
 
@@ -198,6 +217,8 @@ impl Task {
             in_shell: false,
             interrupt: None,
             discarded: 0,
+            keys: VecDeque::new(),
+            watching: false,
         });
     }
 
@@ -207,14 +228,16 @@ impl Task {
     pub(super) fn goes_on(&mut self, settled: &Settlement) -> bool {
         self.relayed = settled.evidence == Evidence::Relay || settled.kind == StateKind::Relay;
         let Some(live) = &mut self.live else { return false };
-        if live.lines.is_empty() {
+        if !live.has_more() {
             return false;
         }
         if settled.reason == WaitReason::StdinRead && self.enter_is_due() {
             return true;
         }
         let Some(live) = &mut self.live else { return false };
-        if settled.reason == WaitReason::StdinRead {
+        // Whoever presses keys sees the screen, and knows who gets them.
+        let keys = live.lines.is_empty() && settled.reason == WaitReason::InferredIdle;
+        if settled.reason == WaitReason::StdinRead || keys {
             self.marks.finished(settled.kind == StateKind::Prompt);
             return self.type_line();
         }
@@ -227,6 +250,7 @@ impl Task {
     pub(super) async fn conclude(&mut self, settled: &Settlement) {
         let last_command = self.last_command(settled);
         let mended = self.mend(settled, last_command.as_ref()).await;
+        self.settle_watches(settled, last_command.as_ref());
         self.settle(settled, last_command, mended);
     }
 
@@ -240,22 +264,29 @@ impl Task {
         let Some(settler) = live.settler.take() else { return };
         let at_prompt = matches!(settled.kind, StateKind::Prompt | StateKind::Continuation);
         // What a program left that ended in the middle of something.
-        let repaired = if at_prompt { self.screen.repair() } else { Vec::new() };
+        let repaired = if at_prompt { self.repair_screen() } else { Vec::new() };
         let slice = self.screen.since(&live.start, self.max_read());
         let missing = self.missing(&slice);
-        self.delivered = self.screen.end();
+        let drawn = self.screen.alternate().then(|| self.screen.shown().text());
+        if drawn.is_none() {
+            self.delivered = self.screen.end();
+        }
+        let echoed = match live.echo {
+            Echo::On => true,
+            Echo::Off => false,
+            Echo::ByEditor => {
+                let drawn = drawn.as_deref().is_some_and(|it| input::is_shown(&live.text, it));
+                drawn || input::is_shown(&live.text, &slice.text)
+            }
+        };
         let repaired = mended.into_iter().chain(repaired);
         let outcome = SendOutcome {
-            echoed: match live.echo {
-                Echo::On => true,
-                Echo::Off => false,
-                Echo::ByEditor => input::is_shown(&live.text, &slice.text),
-            },
-            viewport: slice.text,
+            echoed,
+            truncated: slice.truncated && drawn.is_none(),
+            missing: drawn.is_none().then_some(missing),
+            viewport: drawn.unwrap_or(slice.text),
             wait_reason: settled.reason,
             session_status: self.exit.clone().unwrap_or(SessionStatus::Running),
-            truncated: slice.truncated,
-            missing: Some(missing),
             last_command,
             state: Some(self.state(settled)),
             input: Some(InputReceipt {
@@ -263,6 +294,7 @@ impl Task {
                 unread: self.unread(),
             }),
             repaired: repaired.map(str::to_owned).collect(),
+            unpressed: live.keys.len() as u64,
         };
         let max = self.max_read();
         let leftovers = live.followers.into_iter().map(|(follower, mut position)| {
@@ -272,7 +304,7 @@ impl Task {
         settler.settle(outcome, leftovers.collect());
     }
 
-    fn state(&self, settled: &Settlement) -> SendState {
+    pub(super) fn state(&self, settled: &Settlement) -> SendState {
         let judgement = settled.judgement.as_ref();
         let modes = self.process.modes();
         let silent = modes.is_some_and(|it| it.canonical && !it.echo);
@@ -324,11 +356,15 @@ impl Task {
             let unmarked = at_prompt && self.marks.took_unmarked() && may_run(&live.text);
             finished.or_else(|| unmarked.then(|| self.marks.lost()))
         }?;
-        Some(LastCommand {
+        Some(self.last_command_of(finished))
+    }
+
+    pub(super) fn last_command_of(&self, finished: Finished) -> LastCommand {
+        LastCommand {
             exit_code: finished.status,
             duration_ms: u64::try_from(finished.duration.as_millis()).unwrap_or(u64::MAX),
             cwd: self.process.cwd(),
-        })
+        }
     }
 
     /// The shell's command name as the kernel keeps it.

@@ -9,6 +9,7 @@ use crate::{dialect::PROMPT, readiness::Settlement};
 impl Task {
     /// Waits until the shell reads its first command, and installs its hooks.
     pub(super) async fn start(&mut self, cancel: Cancel) -> Result<String, TerminalError> {
+        self.begin_recording()?;
         self.begin_exchange(None, self.config.bound(false));
         let settled = self.until_settled(&cancel).await?;
         let shown = self.screen.since(&self.delivered, self.max_read()).text;
@@ -34,6 +35,7 @@ impl Task {
         }
         let shown = self.screen.since(&self.delivered, self.max_read()).text;
         self.delivered = self.screen.end();
+        self.shell_pastes = self.screen.bracketed_paste();
         Ok(shown)
     }
 
@@ -43,6 +45,7 @@ impl Task {
         let line = self.config.shell_dialect.install(&self.nonce);
         let scratch = new_screen(&self.config);
         let shown = std::mem::replace(&mut self.screen, scratch);
+        self.unseen = true;
         self.hidden = Some(Vec::new());
         self.begin_exchange(None, self.config.bound(false));
         if let Some(live) = &mut self.live {
@@ -52,6 +55,7 @@ impl Task {
         let settled = self.until_settled(cancel).await;
         let editor = self.screen.bracketed_paste();
         self.screen = shown;
+        self.unseen = false;
         let hidden = self.hidden.take().unwrap_or_default();
         if self.marks.prompt().is_some() {
             self.marks.finished(true);
@@ -85,6 +89,7 @@ impl Task {
     }
 
     fn show(&mut self, bytes: &[u8]) {
+        self.record_shown(bytes);
         self.screen.feed(bytes, &mut self.events);
         self.events.clear();
     }

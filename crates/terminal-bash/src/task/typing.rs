@@ -21,15 +21,24 @@ const LONGEST_GAP: Duration = Duration::from_millis(250);
 /// A library whose line editor takes keys one by one, however they come.
 const LINE_EDITOR: &str = "libreadline.";
 
-/// An Enter that is typed apart from its line.
-#[derive(Clone, Copy, Debug, Default)]
+/// An Enter that is typed apart from its line, or whatever is typed apart from an Escape.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct ApartEnter {
+    /// How long it is kept back from when the program has taken what is before it.
+    gap: Duration,
     /// When the program was seen to have taken the line.
     taken: Option<Moment>,
     /// When it is typed at the latest.
     pub(super) due: Option<Moment>,
     /// The program waits again: nothing else is waited for.
     pub(super) only_due: bool,
+}
+
+impl ApartEnter {
+    /// One that comes so long after what is before it.
+    pub(super) fn after(gap: Duration) -> Self {
+        Self { gap, taken: None, due: None, only_due: false }
+    }
 }
 
 /// How a thread waits for the terminal.
@@ -61,7 +70,7 @@ impl Task {
         let at_prompt = !canonical && self.marks.prompt().is_some();
         let before = self.before();
         let Some(first) = self.live.as_ref().and_then(|live| live.lines.front()) else {
-            return false;
+            return self.press_keys();
         };
         if canonical && let Some((bytes, limit)) = input::too_long(self.open_line, first) {
             self.refuse_line(bytes, limit);
@@ -76,15 +85,21 @@ impl Task {
         live.exchange.typed(now, InputFacts { unfinished });
         let must_act = !unfinished && !before.alternate && modes.is_some_and(|it| !it.canonical);
         live.before = super::send::Before { must_act, ..before };
-        live.apart_enter = stroke.enter_follows.then(ApartEnter::default);
+        live.apart_enter = stroke.enter_follows.then(|| ApartEnter::after(KEY_GAP));
         self.open_line = if canonical { input::open_line(self.open_line, &stroke.text) } else { 0 };
         self.longest_unread = self.longest_unread.max(stroke.bytes.len());
         if at_prompt {
             self.marks.typed(!unfinished, stroke.text.contains('\u{3}'));
         }
+        if live.settler.is_some() && modes.is_some_and(|it| it.echo || !it.canonical) {
+            self.watches.typed(&stroke.text);
+        }
         self.answers.typed();
+        self.record_input(&stroke.bytes);
         self.process.write(stroke.bytes.as_bytes());
-        live.stroke = stroke;
+        if let Some(live) = &mut self.live {
+            live.stroke = stroke;
+        }
         self.note_shown();
         true
     }
@@ -164,7 +179,7 @@ impl Task {
         let Some(enter) = self.live.as_mut().and_then(|live| live.apart_enter.as_mut()) else {
             return false;
         };
-        enter.due = Some(enter.taken.unwrap_or(now) + KEY_GAP);
+        enter.due = Some(enter.taken.unwrap_or(now) + enter.gap);
         enter.only_due = true;
         true
     }

@@ -2,7 +2,7 @@
 
 use terminal::StateKind;
 
-use crate::shell::{Shell, assert_prompt, assert_waits, shell};
+use crate::shell::{Shell, assert_prompt, assert_waits, bench, shell};
 
 /// What the line is set to, of what matters to programs.
 async fn line(shell: &Shell<'_>) -> String {
@@ -107,6 +107,31 @@ time.sleep(100)
         }
         assert_eq!(shell.run("echo visible", 0).await, "visible\n");
         assert_eq!(line(shell).await, sane);
+    });
+}
+
+/// Whatever a program left of what is remembered for the next one.
+#[test]
+fn a_crash_leaves_no_mode_behind() {
+    bench("{ term: dumb, idleSilenceMs: 300, timeoutMs: 20000 }", async |bench| {
+        let shell = bench.open().await;
+        for (left, words) in [
+            (r"\e[1;31m", &["reset the colours"][..]),
+            (r"\e[?25l", &["showed the cursor again"]),
+            (r"\e[?2004h", &["turned bracketed paste off"]),
+            (r"\e[5;9r\e[9;1H", &["reset the scroll region"]),
+            (r"\e[?1003h\e[?1006h", &["turned mouse reports off"]),
+            (
+                r"\e[?1049h\e[?1h\e=",
+                &["left the alternate screen", "reset the cursor keys", "reset the keypad"],
+            ),
+        ] {
+            let outcome = shell.send(&format!("printf '{left}'; (exit 9)")).await;
+            assert_prompt(&outcome, Some(9));
+            assert_eq!(outcome.repaired, words, "{left}");
+            assert_eq!(shell.send("true").await.repaired, [""; 0], "once");
+        }
+        assert_eq!(shell.run("echo whole", 0).await, "whole\n");
     });
 }
 

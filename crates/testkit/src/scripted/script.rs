@@ -274,6 +274,7 @@ pub fn outcome(viewport: &str, wait_reason: WaitReason) -> SendOutcome {
         state: None,
         input: None,
         repaired: Vec::new(),
+        unpressed: 0,
         missing: None,
         echoed: true,
     }

@@ -57,6 +57,11 @@ fn what_was_left_behind_is_put_right() {
         ("keys", "\x1b[?1h\x1b=dsh> ", &["reset the cursor keys", "reset the keypad"], "dsh> ls"),
         ("keys that were put back", "\x1b[?1h\x1b=\x1b[?1l\x1b>dsh> ", &[], "dsh> ls"),
         ("the mouse", "\x1b[?1002h\x1b[?1006hdsh> ", &["turned mouse reports off"], "dsh> ls"),
+        ("the colours", "\x1b[1;31mred\r\ndsh> ", &["reset the colours"], "red\ndsh> ls"),
+        ("the colours, put back", "\x1b[1;31mred\x1b[22;39m\r\ndsh> ", &[], "red\ndsh> ls"),
+        ("the colours, restored", "\x1b7\x1b[7mred\x1b8\x1b[Kdsh> ", &[], "dsh> ls"),
+        ("the colours of a full screen", "\x1b[?1049h\x1b[31mred\x1b[?1049ldsh> ", &[], "dsh> ls"),
+        ("the cursor", "\x1b[?25ldsh> ", &["showed the cursor again"], "dsh> ls"),
         ("the mouse, put back", "\x1b[?1000h\x1b[?1000ldsh> ", &[], "dsh> ls"),
     ];
     for (name, stream, words, expected) in table {

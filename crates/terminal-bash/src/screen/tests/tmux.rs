@@ -1,7 +1,8 @@
 //! Recordings beside a terminal that nobody here wrote.
 //!
-//! What is compared is what both can tell: the lines, joined, without the blanks at their ends; and
-//! of a recording that shows a full screen, its rows just before it is left.
+//! What is compared is what both can tell: the lines, joined, without the blanks at their ends; of a
+//! recording that shows a full screen, its rows just before it is left; and of the parts of vttest
+//! that apply, the visible rows at each of its pages, on both screens.
 
 use std::process::{Command, Output};
 
@@ -104,4 +105,51 @@ fn another_terminal_shows_the_same_full_screen() {
         }
     }
     assert!(compared > 12, "{compared}");
+}
+
+/// vttest's own menus: cursor movements, screen features, insertions and deletions.
+const VTTEST: [(&str, &[u8]); 3] = [
+    ("cursor movements", include_bytes!("recorded/vttest-1.pty")),
+    ("screen features", include_bytes!("recorded/vttest-2.pty")),
+    ("insertions and deletions", include_bytes!("recorded/vttest-8.pty")),
+];
+
+/// The lengths of `bytes` up to each of its pages, but for those of 132 columns, which no window
+/// here has.
+fn pages(bytes: &[u8]) -> Vec<usize> {
+    const PAGE: &[u8] = b"<RETURN>";
+    const WIDE: &[u8] = b"\x1b[?3h";
+    const NARROW: &[u8] = b"\x1b[?3l";
+    let ends = bytes.windows(PAGE.len()).enumerate().filter(|(_, it)| *it == PAGE);
+    let last = |of: &[u8], before: usize| {
+        bytes[..before].windows(of.len()).rposition(|it| it == of).map_or(0, |at| at + 1)
+    };
+    ends.map(|(at, _)| at + PAGE.len()).filter(|at| last(WIDE, *at) <= last(NARROW, *at)).collect()
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn another_terminal_shows_the_same_pages_of_vttest() {
+    let mut different = Vec::new();
+    let mut compared = 0;
+    for begin in ["", "\x1b[?1049h"] {
+        for (name, bytes) in VTTEST {
+            for (page, end) in pages(bytes).into_iter().enumerate() {
+                let bytes = [begin.as_bytes(), &bytes[..end]].concat();
+                let mut screen = Screen::new(config(24, 80));
+                screen.feed(&bytes, &mut Vec::new());
+                let shown = screen.shown();
+                assert_eq!(shown.alternate, !begin.is_empty());
+                let tmux = Tmux::show(&bytes, 24, 80);
+                let (ours, theirs) = (lines(&shown.rows.join("\n")), tmux.lines(&[]));
+                if ours != theirs {
+                    different
+                        .push(format!("{name}, page {page}, {begin:?}:\n{ours:#?}\n{theirs:#?}"));
+                }
+                compared += 1;
+            }
+        }
+    }
+    assert!(different.is_empty(), "{} of {compared}: {}", different.len(), different.join("\n"));
+    assert!(compared > 40, "{compared}");
 }
