@@ -10,6 +10,7 @@ use std::{
 use agents::Agent;
 use anyhow::Context as _;
 use dsh_core::Cancel;
+use futures_util::future;
 use terminal::{
     KeyPress, KeysRequest, ReadPage, ReadRequest, ScreenSnapshot, SearchPage, SearchRequest,
     SendOperation, SendOutcome, SendRequest, SpawnRequest, TerminalRegistry, Terminals, WaitReason,
@@ -40,6 +41,8 @@ pub(crate) struct Row {
 pub(crate) enum Part {
     /// Opening, closing, short commands.
     Quick,
+    /// Many sessions at once.
+    Crowd,
     /// Much output.
     Output,
     /// The screen alone.
@@ -71,6 +74,9 @@ async fn measure(parts: Vec<Part>, runs: usize, slow_runs: usize) -> anyhow::Res
     }
     if parts.contains(&Part::Quick) {
         rows.extend(quick(&host, &agent, runs).await?);
+    }
+    if parts.contains(&Part::Crowd) {
+        rows.extend(crowd(&host, &agent, slow_runs).await?);
     }
     if parts.contains(&Part::Output) {
         let files = output::Files::create()?;
@@ -180,6 +186,35 @@ async fn quick(host: &TestHost, agent: &Arc<Agent>, runs: usize) -> anyhow::Resu
     pair.close().await?;
     let kill = kill::measure(runs.min(30)).await?;
     Ok(vec![open, quick, python, kill, close])
+}
+
+/// Opens 200 at once, and closes 50 idle ones at once.
+async fn crowd(host: &TestHost, agent: &Arc<Agent>, runs: usize) -> anyhow::Result<Vec<Row>> {
+    const OPENED: usize = 200;
+    const CLOSED: usize = 50;
+    let mut open = Row::new("200 opened at once");
+    let mut close = Row::new("50 idle closed at once");
+    for _ in 0..runs {
+        let start = Instant::now();
+        let bare: Vec<_> = (0..OPENED).map(|_| blocking(Bare::open)).collect();
+        let mut bare = future::try_join_all(bare).await?;
+        open.bare.push(start.elapsed());
+        let some = bare.split_off(OPENED - CLOSED);
+        let start = Instant::now();
+        future::try_join_all(some.into_iter().map(|it| blocking(|| it.close()))).await?;
+        close.bare.push(start.elapsed());
+        future::try_join_all(bare.into_iter().map(|it| blocking(|| it.close()))).await?;
+
+        let start = Instant::now();
+        let sessions = (0..OPENED).map(|_| Session::open(host, agent));
+        let mut ours = future::try_join_all(sessions).await?;
+        open.ours.push(start.elapsed());
+        future::try_join_all(ours.split_off(CLOSED).into_iter().map(Session::close)).await?;
+        let start = Instant::now();
+        future::try_join_all(ours.into_iter().map(Session::close)).await?;
+        close.ours.push(start.elapsed());
+    }
+    Ok(vec![open, close])
 }
 
 /// Runs what blocks where it may.

@@ -33,7 +33,7 @@ enum Task {
         slow_runs: usize,
         /// What is measured; everything by default.
         #[arg(long, value_enum, value_delimiter = ',', default_values_t = [
-            bench::Part::Quick, bench::Part::Output, bench::Part::Screen, bench::Part::Costs,
+            bench::Part::Quick, bench::Part::Crowd, bench::Part::Output, bench::Part::Screen, bench::Part::Costs,
             bench::Part::FullScreen,
         ])]
         parts: Vec<bench::Part>,

@@ -13,6 +13,7 @@ Examples:
   dsh mcp --composition my.yml              the same with your own composition
   dsh check my.yml                          say all that is wrong with it
   dsh replay casts/*-pty-1.cast             play what `dsh run --record casts` recorded
+  dsh doctor                                say what this machine allows
 
 Environment:
   DEEPSEEK_API_KEY, OPENAI_API_KEY
@@ -45,6 +46,28 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Draw what a recording shows at one moment, as SVG.
     Screenshot(Screenshot),
+    /// Say what this machine allows, what is chosen, and what would help.
+    Doctor(Doctor),
+}
+
+impl Command {
+    /// Whether its arguments say what an agent shall do.
+    pub(crate) fn names_a_task(&self) -> bool {
+        matches!(self, Self::Run(run) if run.task.is_some())
+    }
+
+    /// Whether it starts processes for an agent.
+    pub(crate) fn starts_sessions(&self) -> bool {
+        match self {
+            Self::Run(run) => run.resume.is_none() && !run.composition.dump_config,
+            Self::Mcp(mcp) => !mcp.composition.dump_config,
+            Self::Web(_)
+            | Self::Check(_)
+            | Self::Doctor(_)
+            | Self::Replay(_)
+            | Self::Screenshot(_) => false,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -150,6 +173,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
 fn factor(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|it: &f64| (0.01..=1_000.0).contains(it));
     factor.ok_or_else(|| "give a number from 0.01 to 1000".to_owned())
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status 0 if sessions work here, also where something is weaker than it could be; else 1.")]
+pub(crate) struct Doctor {
+    /// Print one JSON object instead of lines.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -301,3 +301,38 @@ fn a_task_runs_with_the_model_of_the_composition() {
     let arguments = ["run", "x", "--model", "m", "--composition", "c.yml"];
     refused(&dsh(folder.path(), &arguments), &["command line: ", "model-openai"]);
 }
+
+#[test]
+fn the_doctor_says_what_works_here() {
+    let folder = TempDir::new().unwrap();
+    let output = dsh(folder.path(), &["doctor", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(i32::from(report["works"] != true)), "{report:#}");
+    let findings = report["findings"].as_array().unwrap();
+    let grade = |topic: &str| {
+        let of_topic = findings.iter().find(|it| it["topic"] == topic);
+        of_topic.unwrap_or_else(|| panic!("nothing about {topic}: {report:#}"))["grade"].clone()
+    };
+    for topic in ["terminals", "supervisor", "orphans", "shells", "home"] {
+        assert_eq!(grade(topic), "good", "{topic}: {report:#}");
+    }
+    for finding in findings {
+        assert_eq!(finding["advice"].is_string(), finding["grade"] != "good", "{finding}");
+    }
+    let output = dsh(folder.path(), &["doctor"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("Sessions work here"), "{text}");
+    for finding in findings {
+        assert!(text.contains(finding["topic"].as_str().unwrap()), "{text}");
+    }
+
+    // A home that cannot be made is told, and does not keep sessions from working.
+    fs::write(folder.path().join("file"), "").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_dsh"))
+        .arg("doctor")
+        .env("DSH_HOME", folder.path().join("file/below"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("set DSH_HOME to a folder"));
+}

@@ -152,7 +152,7 @@ async fn a_task_is_interrupted_in_order_whatever_runs() {
                 \x20     - { tool: terminal_send, arguments: { sessionId: pty-1, text: 'trap \"\" INT TERM; sleep 1000' } }\n\
                 \x20     - { tool: terminal_list }\n";
     std::fs::write(home.path().join("c.yml"), rows).unwrap();
-    let child = run_of_the_script(&home);
+    let child = run_of_the_script(&home, "wait");
     testkit::wait_until("a sleep", || support::sleeping(&tag) == 1).await;
     kill("INT", child.id());
     let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
@@ -161,6 +161,36 @@ async fn a_task_is_interrupted_in_order_whatever_runs() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\n* interrupted\n* logged as session "), "{text}");
+    nothing_left(&tag).await;
+}
+
+/// An agent that kills by a pattern of its own words (`pkill -f`) must not meet its host.
+#[tokio::test]
+async fn no_process_of_ours_has_the_words_of_a_task_in_its_command_line() {
+    let home = TempDir::new().unwrap();
+    let tag = home.path().display().to_string();
+    let rows = "- name: terminal\n- name: terminal-bash\n- name: tool-terminal\n- name: model-script\n\
+                \x20 config:\n    steps:\n    - say: I wait.\n      calls:\n\
+                \x20     - { tool: terminal_open, arguments: { type: shell, name: peculiar-name } }\n\
+                \x20     - { tool: terminal_send, arguments: { sessionId: pty-1, text: 'sleep 1000 # peculiar-text' } }\n";
+    std::fs::write(home.path().join("c.yml"), rows).unwrap();
+    let mut child = run_of_the_script(&home, "do the peculiar-task");
+    testkit::wait_until("a sleep", || support::sleeping(&tag) == 1).await;
+    let mut ours: Vec<i32> = processes(&tag).iter().map(|it| it.pid).collect();
+    // The supervisor has no environment.
+    let host = child.id();
+    let children = std::fs::read_to_string(format!("/proc/{host}/task/{host}/children")).unwrap();
+    ours.extend(children.split_whitespace().map(|it| it.parse::<i32>().unwrap()));
+    ours.sort_unstable();
+    ours.dedup();
+    assert_eq!(ours.len(), 4, "host, supervisor, shell and sleep: {ours:?}");
+    for pid in ours {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        assert!(!line.contains("peculiar"), "{line:?}");
+    }
+    kill("INT", child.id());
+    assert_eq!(exit(&mut child).await, Some(130));
     nothing_left(&tag).await;
 }
 
@@ -174,7 +204,7 @@ async fn a_second_signal_ends_a_run_at_once_and_leaves_nothing() {
                 \x20     - tool: terminal_send\n        arguments:\n          sessionId: pty-1\n\
                 \x20         text: '(trap \"\" HUP TERM INT; exec sleep 300) & sleep 300'\n";
     std::fs::write(home.path().join("c.yml"), rows).unwrap();
-    let mut child = run_of_the_script(&home);
+    let mut child = run_of_the_script(&home, "wait");
     testkit::wait_until("two sleeps", || support::sleeping(&tag) == 2).await;
     // It finds both when it goes on. After the first alone its status would be 130.
     for signal in ["STOP", "INT", "HUP", "CONT"] {
@@ -213,9 +243,9 @@ async fn a_reader_that_has_gone_ends_the_run() {
 }
 
 /// A run over the composition `c.yml`, whose model is a script.
-fn run_of_the_script(home: &TempDir) -> Child {
+fn run_of_the_script(home: &TempDir, task: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_dsh"))
-        .args(["run", "wait", "--composition", "c.yml"])
+        .args(["run", task, "--composition", "c.yml"])
         .current_dir(home.path())
         .env("DSH_HOME", home.path().join("home"))
         .env(support::TAG, home.path())

@@ -34,6 +34,30 @@ pub struct TerminalSpec {
     pub cwd: PathBuf,
     /// Size of the terminal.
     pub size: TerminalSize,
+    /// What it is kept apart by.
+    pub isolation: Isolation,
+}
+
+/// What keeps a session's processes apart from all others. Names are the wire's.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// Nothing but the owner of each process.
+    #[default]
+    None,
+    /// A PID namespace: the session sees and can signal only its own processes, and its leader is
+    /// process 1, which no signal of the session ends.
+    PidNamespace,
 }
 
 /// Size of a terminal in cells.
@@ -111,6 +135,11 @@ pub trait TerminalProcess: Send {
     /// The session leader's working directory; none when it cannot be read.
     fn cwd(&self) -> Option<PathBuf>;
 
+    /// What all processes that were started from here use together; none where that cannot be seen.
+    async fn usage(&mut self) -> Option<Usage> {
+        None
+    }
+
     /// Changes the size of the terminal.
     fn resize(&mut self, size: TerminalSize) -> std::io::Result<()>;
 
@@ -128,6 +157,28 @@ pub trait TerminalProcess: Send {
         grace: Duration,
         output: &mut Vec<u8>,
     ) -> Result<(), TerminateError>;
+}
+
+/// What the processes of a session use together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Living processes.
+    pub processes: u64,
+    /// Resident memory that is not shared with files or other processes.
+    pub memory_bytes: u64,
+    /// CPU time of the living and of the dead whom they have waited for.
+    pub cpu: Duration,
+}
+
+/// How much of what sessions use a machine has; none where it does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capacity {
+    /// Main memory.
+    pub memory_bytes: Option<u64>,
+    /// Most processes at a time.
+    pub processes: Option<u64>,
+    /// Most pseudo-terminals at a time.
+    pub terminals: Option<u64>,
 }
 
 /// What happened to a process on its terminal.

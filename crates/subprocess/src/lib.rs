@@ -4,7 +4,8 @@
 //! seam is plain data, so a provider may serve it from another process or another machine.
 //!
 //! On Linux the crate holds a provider for this machine, `LocalHost`, and its plugin row. A host that
-//! leaves without an orderly end calls [`kill_all_at_once`] first.
+//! leaves without an orderly end calls [`kill_all_at_once`] first. One that calls
+//! [`start_supervisor`] before all else leaves nothing even where it is killed.
 
 pub mod evidence;
 pub mod host;
@@ -16,17 +17,60 @@ pub use evidence::{
     Scan, ThreadFacts, Wait,
 };
 pub use host::{
-    Event, ExitStatus, SignalError, SpawnError, Survivor, TerminalHost, TerminalProcess,
-    TerminalSize, TerminalSpec, TerminateError,
+    Capacity, Event, ExitStatus, Isolation, SignalError, SpawnError, Survivor, TerminalHost,
+    TerminalProcess, TerminalSize, TerminalSpec, TerminateError, Usage,
 };
 
 #[cfg(target_os = "linux")]
-pub use linux::{LocalHost, kill_all_at_once};
+pub use linux::{
+    LocalHost, Reach, SupervisorError, capacity, findings, kill_all_at_once, pid_namespaces_work,
+    set_command_line, start_supervisor,
+};
 
 /// Kills every process of every session of this host process, and lets no other start. There are
 /// none: this system has no provider.
 #[cfg(not(target_os = "linux"))]
 pub fn kill_all_at_once() {}
+
+/// Whom the supervisor ends.
+#[cfg(not(target_os = "linux"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The processes of sessions.
+    Sessions,
+    /// Everything that the host has started.
+    Everything,
+}
+
+/// Starts nothing: this system has no sessions that could outlive the host.
+#[cfg(not(target_os = "linux"))]
+pub fn start_supervisor(_reach: Reach) -> Result<(), std::convert::Infallible> {
+    Ok(())
+}
+
+/// Leaves the command line as it is.
+#[cfg(not(target_os = "linux"))]
+pub fn set_command_line(_text: &str) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// What this machine allows: nothing yet.
+#[cfg(not(target_os = "linux"))]
+pub fn findings() -> Vec<dsh_core::Finding> {
+    vec![dsh_core::Finding::broken("system", "terminals need Linux", "run the host on Linux")]
+}
+
+/// What this machine has: nobody looks.
+#[cfg(not(target_os = "linux"))]
+pub fn capacity() -> Capacity {
+    Capacity::default()
+}
+
+/// Whether sessions can have PID namespaces of their own: this system has none.
+#[cfg(not(target_os = "linux"))]
+pub fn pid_namespaces_work() -> Result<(), String> {
+    Err("this system has no PID namespaces: use `isolation: none`".to_owned())
+}
 
 use dsh_core::Service;
 

@@ -201,3 +201,28 @@ async fn a_host_that_sees_the_process_table_of_another_pid_namespace() {
         .await
         .unwrap();
 }
+
+#[tokio::test]
+#[ignore = "needs root"]
+async fn a_pid_namespace_that_is_not_allowed_is_refused_before_the_start() {
+    let name = "a_pid_namespace_that_is_not_allowed_is_refused_before_the_start";
+    if !is_inside() {
+        assert_eq!(subprocess::pid_namespaces_work(), Ok(()));
+        let wrapper = ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"];
+        let output = again(&wrapper, name);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let reason = subprocess::pid_namespaces_work().unwrap_err();
+    assert!(reason.contains("SYS_ADMIN") && reason.contains("isolation: none"), "{reason}");
+    let isolation = subprocess::Isolation::PidNamespace;
+    let spec = subprocess::TerminalSpec { isolation, ..bash() };
+    match Session::try_start(spec).await.map(|_| ()) {
+        Err(error @ SpawnError::Exec { .. }) => {
+            assert!(error.to_string().contains(&reason), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(support::children(), Vec::<i32>::new());
+}

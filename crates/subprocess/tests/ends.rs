@@ -67,6 +67,33 @@ async fn no_way_out_of_a_session_outlives_it() {
     }
 }
 
+/// Each of its processes lives for a moment, in a session of its own, and starts the next.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_goes_on_as_ever_new_processes_is_met() {
+    let (_kept, folder) = support::temp();
+    let comet = folder.join("comet");
+    let script = "import os,time\nopen('begun','w')\nwhile not time.sleep(PAUSE):\n \
+                  if os.fork(): os._exit(0)\n os.setsid()\n";
+    for (round, pause) in ["0.02", "0.002", "0"].iter().enumerate() {
+        fs::write(&comet, script.replace("PAUSE", pause)).unwrap();
+        let mut session = Session::shell().await;
+        let argument = unique(300 + round);
+        let line = format!(
+            "cd {}; env -i setsid -f python3 comet {argument} </dev/null >/dev/null 2>&1",
+            folder.display()
+        );
+        session.command(&line).await;
+        until("it flies", || folder.join("begun").exists()).await;
+        fs::remove_file(folder.join("begun")).unwrap();
+        let grace = Duration::from_millis(100);
+        guarded("close", session.process.terminate(grace, &mut session.output)).await.unwrap();
+        for _ in 0..20 {
+            assert_eq!(with_argument(&argument), Vec::<i32>::new(), "a pause of {pause} s");
+        }
+        session.close().await;
+    }
+}
+
 #[tokio::test]
 async fn nothing_is_waited_for_but_the_ends() {
     for setup in ["true", "sleep 1000 &", "setsid -f sleep 1000"] {

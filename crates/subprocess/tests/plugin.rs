@@ -11,8 +11,9 @@ use support::{bash, children, guarded};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orphans_are_collected_and_other_children_are_not() {
-    let text = "- name: subprocess\n";
-    let composition = Composition::parse("test", text, &Vocabulary::default()).unwrap();
+    let (_kept, home) = support::temp();
+    let text = format!("- name: subprocess\n  config: {{ home: {} }}\n", home.display());
+    let composition = Composition::parse("test", &text, &Vocabulary::default()).unwrap();
     let app =
         App::start(Plan::resolve(&composition, &PluginEntry::linked()).unwrap()).await.unwrap();
     let host = app.service::<Subprocess>().unwrap();
@@ -51,6 +52,9 @@ async fn orphans_are_collected_and_other_children_are_not() {
     .await;
     process.terminate(std::time::Duration::from_secs(3), &mut output).await.unwrap();
     drop(process);
+    let records = || std::fs::read_dir(home.join("hosts")).unwrap().count();
+    assert_eq!(records(), 1);
     app.dispose().await.unwrap();
+    assert_eq!(records(), 0);
     assert_eq!(children(), Vec::<i32>::new());
 }

@@ -11,6 +11,7 @@ use crate::{
     config::Config,
     dialect::Nonce,
     environment::{SessionVariables, environment},
+    limits::Places,
     session,
 };
 
@@ -19,12 +20,13 @@ pub struct BashBackend {
     config: Arc<Config>,
     policy: Arc<PolicyRegistry>,
     host: Arc<dyn TerminalHost>,
+    places: Places,
 }
 
 impl BashBackend {
     /// A backend with a [resolved](Config::resolved) configuration.
     pub fn new(config: Config, policy: Arc<PolicyRegistry>, host: Arc<dyn TerminalHost>) -> Self {
-        Self { config: Arc::new(config), policy, host }
+        Self { config: Arc::new(config), policy, host, places: Places::default() }
     }
 }
 
@@ -36,6 +38,7 @@ impl TerminalBackend for BashBackend {
 
     async fn open(&self, request: OpenRequest) -> Result<Arc<dyn TerminalSession>, TerminalError> {
         let config = &self.config;
+        let place = self.places.take(request.owner.instance(), &config.limits)?;
         let policy = self
             .policy
             .require_enforceable(&request.owner)
@@ -70,6 +73,7 @@ impl TerminalBackend for BashBackend {
             env,
             cwd,
             size: TerminalSize { rows: config.rows, cols: config.cols },
+            isolation: config.isolation,
         };
         let process = self.host.spawn(spec).await.map_err(spawn_error)?;
         let session = session::open(
@@ -78,6 +82,7 @@ impl TerminalBackend for BashBackend {
             process,
             nonce,
             Arc::clone(config),
+            place,
             request.cancel,
         )
         .await?;

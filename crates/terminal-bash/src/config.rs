@@ -5,8 +5,9 @@ use std::{num::NonZeroU16, path::PathBuf, time::Duration};
 use dsh_core::{ConfigError, number::MAX_SAFE_INTEGER};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use subprocess::Isolation;
 
-use crate::dialect::ShellDialect;
+use crate::{dialect::ShellDialect, limits::Limits};
 
 /// One `terminal-bash` row.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -77,6 +78,10 @@ pub struct Config {
     /// How long processes get to end by themselves when a session is closed, in milliseconds.
     #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub dispose_grace_ms: u64,
+    /// What keeps the processes of a session apart from all others.
+    pub isolation: Isolation,
+    /// What ends a session, or keeps one from being opened.
+    pub limits: Limits,
 }
 
 impl Default for Config {
@@ -108,6 +113,8 @@ impl Default for Config {
             timeout_ms: 30_000,
             background_timeout_ms: None,
             dispose_grace_ms: 3_000,
+            isolation: Isolation::None,
+            limits: Limits::default(),
         }
     }
 }
@@ -184,6 +191,12 @@ impl Config {
             problems
                 .push(ConfigError::new("maxReadBytes", message).and_about("scrollbackMaxBytes"));
         }
+        if self.isolation == Isolation::PidNamespace
+            && let Err(reason) = subprocess::pid_namespaces_work()
+        {
+            problems.push(ConfigError::new("isolation", reason));
+        }
+        problems.extend(self.limits.problems(&subprocess::capacity()));
         problems
     }
 

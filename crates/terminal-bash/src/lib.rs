@@ -15,6 +15,7 @@ pub mod environment;
 pub mod fuzzing;
 mod here_document;
 mod input;
+mod limits;
 mod operation;
 pub mod plugin;
 pub mod readiness;
@@ -31,4 +32,5 @@ mod typing;
 mod watching;
 
 pub use config::Config;
+pub use limits::Limits;
 pub use plugin::TerminalBashPlugin;

@@ -20,6 +20,7 @@ use tokio::{
 use crate::{
     config::Config,
     dialect::Nonce,
+    limits::{PlaceTaken, Reached},
     operation,
     request::{Read, Request},
     search,
@@ -34,6 +35,7 @@ pub(crate) struct BashSession {
     motd: String,
     max_input_bytes: u64,
     status: watch::Receiver<SessionStatus>,
+    reached: Reached,
     mailbox: mpsc::UnboundedSender<Request>,
     next_exchange: AtomicU64,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -46,14 +48,17 @@ pub(crate) async fn open(
     process: Box<dyn TerminalProcess>,
     nonce: Nonce,
     config: Arc<Config>,
+    place: PlaceTaken,
     cancel: Cancel,
 ) -> Result<BashSession, TerminalError> {
     let pid = process.pid();
     let (mailbox, requests) = mpsc::unbounded_channel();
     let (status, watched) = watch::channel(SessionStatus::Running);
     let max_input_bytes = config.max_input_bytes;
+    let reached = Reached::default();
+    let limits = (Arc::clone(&reached), place);
     let name = format!("{owner}-{id}");
-    let task = Task::new(id.clone(), name, process, nonce, config, status);
+    let task = Task::new(id.clone(), name, process, nonce, config, status, limits);
     let (ready, started) = oneshot::channel();
     let handle = tokio::spawn(task.run(requests, cancel, ready));
     let motd = match started.await {
@@ -74,6 +79,7 @@ pub(crate) async fn open(
         motd,
         max_input_bytes,
         status: watched,
+        reached,
         mailbox,
         next_exchange: AtomicU64::new(1),
         task: Mutex::new(Some(handle)),
@@ -127,6 +133,10 @@ impl TerminalSession for BashSession {
 
     fn status(&self) -> SessionStatus {
         self.status.borrow().clone()
+    }
+
+    fn limit(&self) -> Option<String> {
+        self.reached.get().cloned()
     }
 
     fn start_send(&self, request: SendRequest) -> Result<Arc<dyn SendOperation>, TerminalError> {

@@ -43,6 +43,7 @@ use crate::{
     answers::{self, Answers},
     config::Config,
     dialect::Nonce,
+    limits::{Meter, PlaceTaken, Reached},
     readiness::{Judge, Moment, Settlement, ShellMarks, Step},
     recorder::Recorder,
     request::Request,
@@ -68,6 +69,9 @@ pub(crate) struct Task {
     status: watch::Sender<SessionStatus>,
     /// From when moments are counted.
     epoch: Instant,
+    limits: Meter,
+    /// Kept for as long as the session is not closed.
+    _place: PlaceTaken,
     /// When the last exchange settled.
     settled_at: Moment,
     /// Where the text ends that was delivered last.
@@ -119,6 +123,7 @@ impl Task {
         nonce: Nonce,
         config: Arc<Config>,
         status: watch::Sender<SessionStatus>,
+        (reached, place): (Reached, PlaceTaken),
     ) -> Self {
         let mut screen = new_screen(&config);
         let transcript = read::transcript(&config, &mut screen);
@@ -133,6 +138,8 @@ impl Task {
             marks: ShellMarks::new(config.shell_dialect),
             answers: Answers::default(),
             nonce,
+            limits: Meter::new(config.limits.clone(), reached, epoch().elapsed()),
+            _place: place,
             config,
             status,
             epoch: epoch(),
@@ -190,6 +197,7 @@ impl Task {
             // A program that never pauses must not keep the others of this thread waiting.
             tokio::task::consume_budget().await;
             let cancel = self.cancel_signal();
+            let limits = self.limits.due().map(|it| self.epoch + it);
             tokio::select! {
                 request = requests.recv() => {
                     let Some(request) = request else {
@@ -203,6 +211,7 @@ impl Task {
                     }
                 }
                 () = cancelled(cancel) => self.cancel_live().await,
+                () = due(limits) => self.look_at_limits().await,
                 settled = self.advance() => if let Some(settled) = settled {
                     if self.live.as_ref().is_some_and(|live| live.watching) {
                         self.watched(&settled);
@@ -218,6 +227,7 @@ impl Task {
     async fn handle(&mut self, request: Request) -> ControlFlow<()> {
         // Whatever arrived while the mailbox was served first.
         self.take_output();
+        self.limits.used(self.now());
         match request {
             Request::Send { request, settler } => {
                 self.recheck().await;
@@ -546,6 +556,23 @@ impl Task {
         ended.map_err(|error| error.to_string())
     }
 
+    /// Ends the session if it is at a limit. A live send settles by the end of the shell.
+    async fn look_at_limits(&mut self) {
+        if self.live.is_some() {
+            self.limits.used(self.now());
+        }
+        let measured = if self.limits.measures() { self.process.usage().await } else { None };
+        if !self.limits.looked(self.now(), measured.unwrap_or_default()) {
+            return;
+        }
+        tracing::info!(session = %self.id, limit = self.limits.reached(), "ending a session");
+        // What is at a limit of the machine gets no time to take more.
+        let grace = measured.is_some().then_some(Duration::ZERO);
+        if let Err(error) = self.end(grace).await {
+            tracing::warn!("session {} is at its limit and goes on: {error}", self.id);
+        }
+    }
+
     fn exited(&mut self, status: ExitStatus) {
         let status = session_status(status);
         self.exit = Some(status.clone());
@@ -662,6 +689,13 @@ fn new_screen(config: &Config) -> Screen {
 fn epoch() -> Instant {
     static EPOCH: OnceLock<Instant> = OnceLock::new();
     *EPOCH.get_or_init(Instant::now)
+}
+
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn cancelled(cancel: Option<Cancel>) {

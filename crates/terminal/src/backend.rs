@@ -132,6 +132,7 @@ impl fmt::Display for SessionId {
 ///             last_command: None,
 ///             state: None,
 ///             input: None,
+///             limit: None,
 ///             repaired: Vec::new(),
 ///             echoed: true,
 ///         })
@@ -385,6 +386,11 @@ pub trait TerminalSession: Send + Sync {
 
     /// Whether the top-level process still runs. Never blocks.
     fn status(&self) -> SessionStatus;
+
+    /// The limit at which the session was ended, in words for the model; none for any other end.
+    fn limit(&self) -> Option<String> {
+        None
+    }
 
     /// Reserves the session and starts one exchange. Never blocks: what can be refused at once
     /// is refused here, everything later is the operation's outcome.

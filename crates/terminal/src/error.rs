@@ -24,6 +24,14 @@ pub enum TerminalError {
     SendActive { id: String },
     #[error("terminal session {id} has exited: it can be read and closed")]
     SessionExited { id: String },
+    #[error(
+        "terminal session {id} was ended at its limit ({limit}): it can be read and closed, and another one opened"
+    )]
+    LimitReached { id: String, limit: String },
+    #[error(
+        "this agent has {limit} terminal sessions of this type, which is the limit: close one that no longer matters with terminal_close"
+    )]
+    TooManySessions { limit: u64 },
     #[error("terminal session {id} is being closed: it takes no more input")]
     SessionClosing { id: String },
     #[error("{0}")]
@@ -72,7 +80,10 @@ impl TerminalError {
             Self::NoSession { .. } => "NO_SESSION",
             Self::ForeignSession { .. } => "FOREIGN_SESSION",
             Self::SendActive { .. } => "SEND_ACTIVE",
-            Self::SessionExited { .. } | Self::SessionClosing { .. } => "SESSION_EXITED",
+            Self::SessionExited { .. }
+            | Self::SessionClosing { .. }
+            | Self::LimitReached { .. } => "SESSION_EXITED",
+            Self::TooManySessions { .. } => "TOO_MANY_SESSIONS",
             Self::InvalidArgs(_) => "INVALID_ARGS",
             Self::InvalidCwd { .. } => "INVALID_CWD",
             Self::ShellStartFailed(_) => "SHELL_START_FAILED",

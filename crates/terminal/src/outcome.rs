@@ -66,6 +66,8 @@ pub struct SendOutcome {
     pub state: Option<SendState>,
     /// What became of the input.
     pub input: Option<InputReceipt>,
+    /// The limit at which the session was ended, in words for the model, such as `memory 512 MiB`.
+    pub limit: Option<String>,
     /// What of the terminal's state was put right, in words for the model.
     pub repaired: Vec<String>,
     /// Keys that were not pressed, since nobody was seen to take those before them.

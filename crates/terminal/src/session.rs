@@ -183,7 +183,11 @@ impl Session {
         match self.live.status() {
             SessionStatus::Running => Ok(()),
             SessionStatus::Exited { .. } => {
-                Err(TerminalError::SessionExited { id: self.id.to_string() })
+                let id = self.id.to_string();
+                Err(match self.live.limit() {
+                    Some(limit) => TerminalError::LimitReached { id, limit },
+                    None => TerminalError::SessionExited { id },
+                })
             }
         }
     }

@@ -66,6 +66,7 @@ pub(crate) fn send(report_state: bool) -> Value {
             &json!({ "accepted": { "type": "integer" }, "unread": { "type": "integer" } }),
             &["accepted"],
         );
+        properties["limit"] = json!({ "type": "string" });
         properties["repaired"] = json!({ "type": "array", "items": { "type": "string" } });
     }
     let foreground =

@@ -357,6 +357,7 @@ mod tests {
                 last_command: None,
                 state: None,
                 input: None,
+                limit: None,
                 repaired: Vec::new(),
                 unpressed: 0,
                 missing: None,

@@ -3,8 +3,8 @@
 //! Guarantees:
 //! - no text is longer than its bound, and none is cut inside a character;
 //! - a text that was cut ends with [`TRUNCATED`] on a line of its own;
-//! - a body gives way first, its oldest part first; then the state, exit and wait lines, in this
-//!   order; what still does not fit is cut at the end of the part that stays.
+//! - a body gives way first, its oldest part first; then the state, limit, exit and wait lines, in
+//!   this order; what still does not fit is cut at the end of the part that stays.
 //!
 //! Pure: no clock, no session, no configuration.
 
@@ -28,6 +28,8 @@ enum Yields {
     /// First of all lines.
     State,
     /// After the state.
+    Limit,
+    /// After the limit.
     Exit,
     /// Last of all lines.
     Wait,
@@ -77,6 +79,7 @@ pub fn send(value: &SendValue, cap: usize) -> String {
             last_command,
             state,
             repaired,
+            limit,
             ..
         } => {
             let mut lines = Vec::new();
@@ -85,6 +88,9 @@ pub fn send(value: &SendValue, cap: usize) -> String {
             }
             if let Some(line) = state.as_ref().and_then(|it| state_line(it, *wait_reason)) {
                 lines.push((Yields::State, line));
+            }
+            if let Some(limit) = limit {
+                lines.push((Yields::Limit, limit_line(limit)));
             }
             lines.push((Yields::Wait, format!("[wait: {}]", wait_reason.as_str())));
             lines.push((Yields::Never, format!("[session: {}]", status(session_status))));
@@ -215,13 +221,19 @@ pub fn exit_line(command: &LastCommand) -> String {
     command.exit_code.map_or_else(|| "[exit: unknown]".to_owned(), |code| format!("[exit: {code}]"))
 }
 
+/// The limit at which the session was ended.
+fn limit_line(limit: &str) -> String {
+    format!("[limit: {}]", escape(limit))
+}
+
 /// What a reading of a background send tells after its end, besides the reason: what was repaired,
-/// the status of its command, and what the terminal is doing.
+/// the status of its command, what the terminal is doing, and the limit that ended its session.
 pub(crate) fn told(outcome: &SendOutcome) -> Vec<String> {
     let repaired = repairs(&outcome.repaired);
     let exit = outcome.last_command.as_ref().map(exit_line);
     let state = outcome.state.as_ref().and_then(|it| state_line(it, outcome.wait_reason));
-    repaired.into_iter().chain(exit).chain(state).collect()
+    let limit = outcome.limit.as_deref().map(limit_line);
+    repaired.into_iter().chain(exit).chain(state).chain(limit).collect()
 }
 
 /// Who goes on after an interrupt, and what would be stronger.

@@ -84,6 +84,9 @@ pub enum SendValue {
         /// What became of the input.
         #[serde(skip_serializing_if = "Option::is_none")]
         input: Option<InputReceipt>,
+        /// The limit at which the session was ended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        limit: Option<String>,
         /// What of the terminal's state was put right.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         repaired: Vec<String>,
@@ -113,6 +116,7 @@ impl SendValue {
             last_command: last_command.filter(|_| report_state),
             state: outcome.state.filter(|_| report_state),
             input: outcome.input.filter(|_| report_state),
+            limit: outcome.limit.filter(|_| report_state),
             repaired: if report_state { outcome.repaired } else { Vec::new() },
         };
         match outcome.missing.filter(|_| report_state) {

@@ -21,6 +21,7 @@ fn send(viewport: &str) -> SendValue {
         last_command: None,
         state: None,
         input: None,
+        limit: None,
         repaired: Vec::new(),
     }
 }
@@ -34,6 +35,7 @@ fn full(viewport: &str, exit: Option<i32>, it: SendState, reason: WaitReason) ->
         last_command: Some(LastCommand { exit_code: exit, duration_ms: 3, cwd: None }),
         state: Some(it),
         input: None,
+        limit: None,
         repaired: Vec::new(),
     }
 }
@@ -264,6 +266,28 @@ fn what_was_repaired_is_told_below_the_output() {
     // It outlives the output.
     let cut = format!("9\ndsh> \n{NOTE}\n{END}\n{TRUNCATED}");
     assert_eq!(text::send(&printed, cut.len()), cut);
+}
+
+#[test]
+fn the_limit_that_ended_a_session_stands_before_the_wait() {
+    let mut value = full("grows", Some(3), state(StateKind::Raw), WaitReason::SessionExit);
+    if let SendValue::Foreground { limit, session_status, .. } = &mut value {
+        *limit = Some("memory 512 MiB".to_owned());
+        *session_status =
+            SessionStatus::Exited { exit_code: None, signal: Some("SIGKILL".to_owned()) };
+    }
+    let end = "[wait: session_exit]\n[session: exited code=null signal=SIGKILL]";
+    let limit = "[limit: memory 512 MiB]";
+    let whole = text::send(&value, WIDE);
+    assert_eq!(
+        whole,
+        format!("grows\n[exit: 3]\n[state: waiting for input (vim)]\n{limit}\n{end}")
+    );
+    // It gives way after the state and before the exit.
+    let without_state = format!("[exit: 3]\n{limit}\n{end}\n{TRUNCATED}");
+    assert_eq!(text::send(&value, without_state.len()), without_state);
+    let without_limit = format!("[exit: 3]\n{end}\n{TRUNCATED}");
+    assert_eq!(text::send(&value, without_state.len() - 1), without_limit);
 }
 
 #[test]

@@ -53,9 +53,17 @@ impl Server {
     }
 
     pub(crate) fn connect(link: Link, set: impl FnOnce(&mut Command)) -> Self {
+        Self::connect_to(Command::new(env!("CARGO_BIN_EXE_dsh")), link, set)
+    }
+
+    /// A connection to what `command` starts, which takes the arguments of the host.
+    pub(crate) fn connect_to(
+        mut command: Command,
+        link: Link,
+        set: impl FnOnce(&mut Command),
+    ) -> Self {
         let home = TempDir::new().unwrap();
         let tag = home.path().display().to_string();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_dsh"));
         command
             .arg("mcp")
             .current_dir(home.path())

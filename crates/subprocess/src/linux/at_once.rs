@@ -1,16 +1,20 @@
 //! Killing without waiting: for a session that is dropped, and for a host that leaves at once.
 //!
 //! Whoever starts others is killed before them. A process that is to die can start nothing more, so
-//! a few looks find everybody, and nobody's end has to be waited for.
+//! a few looks find everybody, and nobody's end has to be waited for. One that goes on as ever new
+//! processes, each of which lives only long enough to start the next, is met by a [`strike`].
 
 use std::{
     thread,
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
+};
 
 use super::{
+    mark::HostMark,
     members::Whose,
     procfs::{Proc, Stat},
     reaper,
@@ -61,12 +65,35 @@ pub fn kill_all_at_once() {
     let deadline = Instant::now() + BOUND;
     loop {
         let starting = reaper::is_starting();
+        if let Some(host) = HostMark::drawn() {
+            let mut orphans = proc.children(getpid().as_raw_nonzero().get());
+            orphans.retain(|&it| !reaper::is_leader(it));
+            strike(&proc, orphans, |pid| host.is_on(&proc, pid));
+        }
         let found = kill_all(&proc, Whose::host().find_everywhere(&proc));
         if (!found && !starting) || Instant::now() >= deadline {
             return;
         }
         thread::sleep(PAUSE);
     }
+}
+
+/// Kills those of `pids` that live and of whom `carries` is true, newest first, each the moment that
+/// it is found; whether there was anybody.
+pub(super) fn strike(proc: &Proc, mut pids: Vec<i32>, carries: impl Fn(i32) -> bool) -> bool {
+    pids.sort_unstable_by_key(|&pid| std::cmp::Reverse(pid));
+    let mut met = false;
+    for pid in pids {
+        let pidfd = Pid::from_raw(pid).and_then(|it| pidfd_open(it, PidfdFlags::empty()).ok());
+        // Whoever takes the number from here on is not behind the descriptor.
+        if let Some(pidfd) = pidfd
+            && carries(pid)
+            && proc.stat(pid).is_some_and(|it| !it.is_dead())
+        {
+            met |= pidfd_send_signal(pidfd, Signal::KILL).is_ok();
+        }
+    }
+    met
 }
 
 /// Kills the processes, which are sorted children first; whether there were any that may be killed.

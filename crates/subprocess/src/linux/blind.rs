@@ -84,6 +84,7 @@ mod tests {
             env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             cwd: "/".into(),
             size: TerminalSize { rows: one, cols: one },
+            isolation: crate::host::Isolation::None,
         };
         let mut process = LocalProcess::start(&spec, None, false).unwrap();
         let mut output = Vec::new();

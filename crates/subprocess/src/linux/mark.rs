@@ -16,8 +16,45 @@ use super::procfs::Proc;
 /// Name of the variable.
 pub(crate) const VARIABLE: &str = "DSH_PROCESS_MARK";
 
-/// The upper half of every mark of this host.
-static HOST: OnceLock<u32> = OnceLock::new();
+/// What all marks of one host have in common: their upper half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostMark(u32);
+
+/// That of this process.
+static OWN: OnceLock<HostMark> = OnceLock::new();
+
+impl HostMark {
+    /// That of this process, drawn at the first call.
+    pub(crate) fn own() -> Result<Self, getrandom::Error> {
+        if let Some(own) = OWN.get() {
+            return Ok(*own);
+        }
+        // The top bits keep the limit far above any real one and below "unlimited".
+        let drawn = Self(1 << 30 | getrandom::u32()? >> 2);
+        Ok(*OWN.get_or_init(|| drawn))
+    }
+
+    /// That of this process, if one was drawn.
+    pub(crate) fn drawn() -> Option<Self> {
+        OWN.get().copied()
+    }
+
+    /// Whether process `pid`, which may be dead, carries a mark of any session of this host.
+    pub(crate) fn is_on(self, proc: &Proc, pid: i32) -> bool {
+        Mark::on(proc, pid).any(|it| it.host() == self)
+    }
+
+    /// As it stands in a record.
+    pub(crate) fn text(self) -> String {
+        format!("{:08x}", self.0)
+    }
+
+    /// From a record; none for what no host has drawn.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let value = u32::from_str_radix(text, 16).ok()?;
+        (text.len() == 8 && value >> 30 == 1).then_some(Self(value))
+    }
+}
 
 /// What marks the processes of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,21 +63,12 @@ pub(crate) struct Mark(u64);
 impl Mark {
     /// A new random mark.
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
-        let host = if let Some(host) = HOST.get() {
-            *host
-        } else {
-            let drawn = getrandom::u32()?;
-            *HOST.get_or_init(|| drawn)
-        };
-        // The top bits keep the limit far above any real one and below "unlimited".
-        Ok(Self(1 << 62 | u64::from(host) >> 2 << 32 | u64::from(getrandom::u32()?)))
+        let HostMark(host) = HostMark::own()?;
+        Ok(Self(u64::from(host) << 32 | u64::from(getrandom::u32()?)))
     }
 
-    /// Whether `pid`, which may be dead, carries a mark of any session of this host.
-    pub(crate) fn is_of_this_host(proc: &Proc, pid: i32) -> bool {
-        let Some(&host) = HOST.get() else { return false };
-        let of_host = |mark: Self| mark.0 >> 32 == u64::from(host) >> 2 | 1 << 30;
-        Self::on(proc, pid).any(of_host)
+    fn host(self) -> HostMark {
+        HostMark((self.0 >> 32) as u32)
     }
 
     /// The value of [`VARIABLE`].
@@ -97,5 +125,11 @@ mod tests {
         assert_eq!(in_environment(b"XDSH_PROCESS_MARK=4000000000000abc\0"), None);
         assert_eq!(in_environment(b"DSH_PROCESS_MARK=\0"), None);
         assert_eq!(in_environment(b""), None);
+        let host = HostMark(1 << 30 | 5);
+        assert_eq!(HostMark::parse(&host.text()), Some(host));
+        assert_eq!(Mark(u64::from(host.0) << 32 | 7).host(), host);
+        for text in ["", "4000000", "00000005", "+0000005", "400000005"] {
+            assert_eq!(HostMark::parse(text), None, "{text}");
+        }
     }
 }

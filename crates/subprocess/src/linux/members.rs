@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use rustix::process::getpid;
 
 use super::{
-    mark::Mark,
+    mark::{HostMark, Mark},
     procfs::{Proc, Stat},
     reaper, spawn, tree,
 };
@@ -63,7 +63,7 @@ impl Whose {
 
     fn marked(&self, proc: &Proc, pid: i32) -> bool {
         self.sessions.iter().any(|it| it.mark.is_on(proc, pid))
-            || (self.any_mark && Mark::is_of_this_host(proc, pid))
+            || (self.any_mark && HostMark::drawn().is_some_and(|it| it.is_on(proc, pid)))
     }
 
     fn select(&self, proc: &Proc, all: &[Stat]) -> Vec<Stat> {

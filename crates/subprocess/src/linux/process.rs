@@ -31,6 +31,7 @@ use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
     at_once,
+    members::Whose,
     probe::Prober,
     procfs::Proc,
     pty::{Pty, at},
@@ -38,13 +39,13 @@ use super::{
     spawn::{self, Leader},
     sys,
     target::Identity,
-    teardown,
+    teardown, usage,
 };
 use crate::{
     evidence::{Depth, Evidence, LineSetting, Modes},
     host::{
         Event, ExitStatus, SignalError, SpawnError, TerminalProcess, TerminalSize, TerminalSpec,
-        TerminateError,
+        TerminateError, Usage,
     },
 };
 
@@ -513,6 +514,12 @@ impl TerminalProcess for LocalProcess {
         let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
         let mut files = maps.lines().filter_map(|line| line.rsplit('/').next());
         Some(files.any(|file| file.starts_with(name)))
+    }
+
+    async fn usage(&mut self) -> Option<Usage> {
+        let proc = Arc::clone(self.proc.as_ref()?);
+        let whose = Whose::session(self.leader.signs);
+        tokio::task::spawn_blocking(move || usage::of(&proc, &whose)).await.ok()
     }
 
     fn resize(&mut self, size: TerminalSize) -> io::Result<()> {

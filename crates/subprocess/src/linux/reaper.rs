@@ -23,7 +23,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, waitid};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{mark::Mark, members::Signs, procfs::Proc};
+use super::{mark::HostMark, members::Signs, procfs::Proc};
 
 /// Held shared while a leader is started, so that no sweep sees one that is not known yet.
 static STARTING: RwLock<()> = RwLock::new(());
@@ -100,11 +100,11 @@ pub(crate) async fn run(stop: CancellationToken) -> anyhow::Result<()> {
 /// Collects the orphans that are dead now. Blocks for a walk over the host's children.
 pub(crate) fn sweep() {
     let _no_start = unwind::write(&STARTING);
-    let Some(proc) = Proc::open() else { return };
+    let (Some(proc), Some(host)) = (Proc::open(), HostMark::drawn()) else { return };
     for pid in proc.children(getpid().as_raw_nonzero().get()) {
         let orphan = proc
             .stat(pid)
-            .is_some_and(|it| it.is_dead() && !is_leader(pid) && Mark::is_of_this_host(&proc, pid));
+            .is_some_and(|it| it.is_dead() && !is_leader(pid) && host.is_on(&proc, pid));
         if orphan {
             collect(pid);
         }

@@ -24,6 +24,7 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
+    isolation,
     mark::{Mark, VARIABLE},
     members::Signs,
     pty::{Pty, at},
@@ -31,7 +32,7 @@ use super::{
     signals::name_of,
     sys,
 };
-use crate::host::{ExitStatus, SpawnError, TerminalSpec};
+use crate::host::{ExitStatus, Isolation, SpawnError, TerminalSpec};
 
 /// The session leader.
 ///
@@ -64,7 +65,16 @@ pub(crate) fn start(spec: &TerminalSpec, pty: &Pty) -> Result<Leader, SpawnError
         .stdout(stdio()?)
         .stderr(stdio()?);
     let tty = pty.identity().tty;
-    let start = || sys::spawn_session_leader(&mut command, mark.rttime());
+    if spec.isolation == Isolation::PidNamespace {
+        sys::mount_own_proc(&mut command);
+    }
+    let start = || {
+        let mut start = || sys::spawn_session_leader(&mut command, mark.rttime());
+        match spec.isolation {
+            Isolation::None => start(),
+            Isolation::PidNamespace => isolation::in_pid_namespace(start),
+        }
+    };
     let (child, signs) = reaper::start_leader(start, |leader| Signs { leader, tty, mark })
         .map_err(|source| SpawnError::Exec { program: spec.program.clone(), source })?;
     let pid = signs.leader;

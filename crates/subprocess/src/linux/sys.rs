@@ -1,5 +1,5 @@
-//! The calls that need `unsafe`: the part of a child's start between `fork` and `exec`, a look
-//! into another process's memory, the descriptor inside portable-pty's master, and the promise tokio
+//! The calls that need `unsafe`: the part of a child's start between `fork` and `exec`, the fork of
+//! the supervisor, a look into another process's memory, the descriptor inside portable-pty's master, and the promise tokio
 //! wants about a descriptor it watches.
 //!
 //! This is the one module of the crate where `unsafe` is allowed; each use says why it is sound.
@@ -8,9 +8,10 @@
 use std::{
     io,
     os::{
-        fd::{BorrowedFd, OwnedFd},
+        fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
         unix::process::CommandExt as _,
     },
+    panic::{AssertUnwindSafe, catch_unwind},
     process::{Child, Command},
 };
 
@@ -78,6 +79,82 @@ unsafe fn close_on_exec_above_stderr() {
     }
 }
 
+/// Lets the children that this thread starts from now on live in a PID namespace of their own, the
+/// first of them as its process 1. Such a thread can start no threads, and should soon end.
+pub(crate) fn unshare_pid_namespace() -> io::Result<()> {
+    // SAFETY: it changes where children of this thread are born, and no memory.
+    if unsafe { libc::unshare(libc::CLONE_NEWPID) } == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// Gives `command` a `/proc` of the PID namespace that it is born in. Nobody else sees that one.
+pub(crate) fn mount_own_proc(command: &mut Command) {
+    let prepare = || {
+        let (none, proc, root) = (c"none".as_ptr(), c"proc".as_ptr(), c"/".as_ptr());
+        let nowhere = std::ptr::null();
+        // Mounts of the host go on to appear; those of the child stay with it.
+        let slave = libc::MS_REC | libc::MS_SLAVE;
+        let usual = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+        // SAFETY: three system calls with constant strings.
+        let done = unsafe {
+            libc::unshare(libc::CLONE_NEWNS) == 0
+                && libc::mount(none, root, std::ptr::null(), slave, nowhere) == 0
+                && libc::mount(proc, c"/proc".as_ptr(), proc, usual, nowhere) == 0
+        };
+        if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: `prepare` runs between fork and exec and makes system calls only.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// Runs `work` in a copy of this process, which ends with it: in a session of its own, with every
+/// signal blocked and no descriptor but `kept`. The number of the copy.
+///
+/// Refused unless this process has exactly one thread: the copy would lack the others, and with
+/// them whoever holds a lock.
+pub(crate) fn fork_for(kept: &OwnedFd, work: impl FnOnce(OwnedFd)) -> io::Result<i32> {
+    const KEPT: libc::c_int = 3;
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("this process has other threads by now"));
+    }
+    // SAFETY: there is one thread, so the copy is whole: no lock is held by a thread that it lacks,
+    // and it may do whatever this process may.
+    match unsafe { libc::fork() } {
+        -1 => return Err(io::Error::last_os_error()),
+        0 => {}
+        pid => return Ok(pid),
+    }
+    // SAFETY: plain system calls. All descriptors but `KEPT` are closed although values of this
+    // copy own some of them: none of these is used or dropped any more, since the copy ends
+    // without unwinding beyond this function. `KEPT` is owned by nobody else.
+    let kept = unsafe {
+        let mut all = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+        libc::setsid();
+        if libc::dup2(kept.as_raw_fd(), KEPT) == -1 {
+            libc::_exit(1);
+        }
+        for fd in 0..KEPT {
+            libc::close(fd);
+        }
+        if libc::syscall(libc::SYS_close_range, KEPT + 1, u32::MAX, 0) != 0 {
+            let mut limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1024 };
+            libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+            let end = libc::c_int::try_from(limit.rlim_cur).unwrap_or(65_536).min(65_536);
+            for fd in KEPT + 1..end {
+                libc::close(fd);
+            }
+        }
+        OwnedFd::from_raw_fd(KEPT)
+    };
+    let done = catch_unwind(AssertUnwindSafe(|| work(kept)));
+    // SAFETY: ends the copy without running what the original has registered for its own end.
+    unsafe { libc::_exit(i32::from(done.is_err())) }
+}
+
 /// Reads `buffer.len()` bytes at `address` of process `pid`; fewer where the mapping ends.
 ///
 /// Fails like `process_vm_readv(2)`: `EPERM` without the right to trace it, `EFAULT` where
@@ -91,6 +168,18 @@ pub(crate) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> io::Resu
     // interpreted in the other process, by the kernel.
     let read = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
+/// The unit of times in `/proc`.
+pub(crate) fn clock_ticks_per_second() -> u64 {
+    // SAFETY: it only answers a number.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100)
+}
+
+/// The unit of memory in `/proc`.
+pub(crate) fn page_size() -> u64 {
+    // SAFETY: it only answers a number.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 /// A descriptor of our own for the terminal behind `master`.

@@ -96,15 +96,20 @@ impl Target {
 
 /// Kills exactly this process; one that is gone counts as killed.
 pub(crate) fn kill_exactly(proc: &Proc, stat: &Stat) -> Result<(), Errno> {
-    let killed = match open(proc, stat) {
-        Some(pidfd) => pidfd_send_signal(pidfd, Signal::KILL),
-        None => signal_number(proc, stat, Signal::KILL),
+    signal_exactly(proc, stat, Signal::KILL)
+}
+
+/// Signals exactly this process; one that is gone counts as signalled.
+pub(crate) fn signal_exactly(proc: &Proc, stat: &Stat, signal: Signal) -> Result<(), Errno> {
+    let sent = match open(proc, stat) {
+        Some(pidfd) => pidfd_send_signal(pidfd, signal),
+        None => signal_number(proc, stat, signal),
     };
-    killed.or_else(|error| if error == Errno::SRCH { Ok(()) } else { Err(error) })
+    sent.or_else(|error| if error == Errno::SRCH { Ok(()) } else { Err(error) })
 }
 
 /// A pidfd of exactly this process; none when it is gone or no descriptor is left.
-fn open(proc: &Proc, stat: &Stat) -> Option<OwnedFd> {
+pub(crate) fn open(proc: &Proc, stat: &Stat) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(stat.pid)?, PidfdFlags::NONBLOCK).ok()?;
     (proc.stat(stat.pid)?.start == stat.start).then_some(pidfd)
 }

@@ -14,10 +14,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{io::Errno, process::Signal};
+use rustix::{
+    io::Errno,
+    process::{Signal, getpid},
+};
 
 use super::{
+    at_once::strike,
     blind,
+    mark::Mark,
     members::Whose,
     process::LocalProcess,
     procfs::{Proc, Stat},
@@ -38,6 +43,8 @@ pub(super) const ASK_AGAIN: Duration = Duration::from_millis(25);
 /// How often new descendants are asked when those before are gone: if the leader itself goes on
 /// starting them, only its own end ends that.
 const ROUNDS: usize = 8;
+/// Looks at the orphans alone, as long as there are any, before each whole look.
+const STRIKES: usize = 200;
 /// What an interactive shell with job control ignores.
 const JOB_CONTROL_SHELL: [Signal; 3] = [Signal::TERM, Signal::TSTP, Signal::TTOU];
 /// Ends watched at once; those of more processes are looked for now and then.
@@ -61,6 +68,7 @@ pub(crate) async fn terminate(
     let mut closing = Closing {
         proc,
         leader: signs.leader,
+        mark: signs.mark,
         whose: Whose::session(signs),
         seen: HashSet::new(),
         stuck: HashSet::new(),
@@ -166,6 +174,7 @@ fn is_new_refusal(target: &Target, known: &HashSet<Identity>) -> bool {
 struct Closing {
     proc: Arc<Proc>,
     leader: i32,
+    mark: Mark,
     whose: Whose,
     /// Every process that was found.
     seen: HashSet<Identity>,
@@ -234,6 +243,7 @@ impl Closing {
         let deadline = Instant::now() + KILL_BOUND;
         let mut rounds = 0;
         loop {
+            self.strike().await;
             let mut targets = self.look(find).await;
             for target in &mut targets {
                 self.seen.insert(target.identity());
@@ -254,6 +264,25 @@ impl Closing {
                 return left;
             }
             wait(&self.proc, &awaited, deadline, kept).await;
+        }
+    }
+
+    /// Kills those whom a whole look would come too late for: whoever leaves the tree by ending early
+    /// is given to the host, so its children are all that has to be looked at.
+    async fn strike(&self) {
+        let (proc, mark) = (Arc::clone(&self.proc), self.mark);
+        let struck = tokio::task::spawn_blocking(move || {
+            let own = getpid().as_raw_nonzero().get();
+            for _ in 0..STRIKES {
+                let mut orphans = proc.children(own);
+                orphans.retain(|&it| !reaper::is_leader(it));
+                if !strike(&proc, orphans, |pid| mark.is_on(&proc, pid)) {
+                    break;
+                }
+            }
+        });
+        if let Err(error) = struck.await {
+            tracing::debug!(%error, "orphans were not looked for");
         }
     }
 

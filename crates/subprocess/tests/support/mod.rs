@@ -30,6 +30,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> TerminalSpec {
             .to_vec(),
         cwd: "/".into(),
         size: size(),
+        isolation: subprocess::Isolation::None,
     }
 }
 

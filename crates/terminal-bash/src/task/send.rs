@@ -293,6 +293,7 @@ impl Task {
                 accepted: live.accepted(self.process.unwritten()),
                 unread: self.unread(),
             }),
+            limit: self.limits.reached(),
             repaired: repaired.map(str::to_owned).collect(),
             unpressed: live.keys.len() as u64,
         };

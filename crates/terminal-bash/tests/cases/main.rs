@@ -4,6 +4,8 @@ mod dialects;
 mod ends;
 mod hooks;
 mod input;
+mod isolation;
+mod limits;
 mod mend;
 mod output;
 mod queries;

@@ -273,6 +273,7 @@ pub fn outcome(viewport: &str, wait_reason: WaitReason) -> SendOutcome {
         last_command: None,
         state: None,
         input: None,
+        limit: None,
         repaired: Vec::new(),
         unpressed: 0,
         missing: None,

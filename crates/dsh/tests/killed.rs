@@ -1,0 +1,245 @@
+//! A host that is killed leaves nothing of its sessions: neither when its supervisor survives it
+//! nor, from the next start on, when that is killed too.
+//!
+//! What is started here sheds its environment, so it is known by a number among its arguments.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
+
+mod support;
+
+use std::{fs, os::unix::process::CommandExt as _, path::Path, process::Command};
+
+use serde_json::json;
+use tempfile::TempDir;
+use testkit::wait_until;
+
+use crate::support::{Link, Server, kill, nothing_left};
+
+/// Ways out of a terminal; `N` is an argument of `sleep`.
+const ESCAPES: [&str; 7] = [
+    "setsid -f sleep N",
+    "nohup sleep N >/dev/null 2>&1 & disown",
+    "env -i setsid -f sleep N",
+    "env -i setsid sh -c '(sleep N &) & exit' </dev/null >/dev/null 2>&1",
+    "bash -c 'trap \"\" TERM HUP INT; while :; do sleep N; done' & disown",
+    "(trap '' TERM HUP; setsid sh -c 'while :; do sleep N; done' &)",
+    "setsid -f sh -c 'trap \"exec setsid -f sleep N\" TERM HUP; while :; do sleep N; done'",
+];
+
+/// Numbers that are an argument of nobody else's `sleep`.
+fn numbers(host: &Server) -> Vec<String> {
+    (0..ESCAPES.len()).map(|it| format!("{}.{}", 900_000 + it, host.child.id())).collect()
+}
+
+/// Starts everything that tries to escape from the host's session.
+async fn let_them_escape(server: &mut Server) {
+    server.open();
+    for (id, (escape, number)) in (2..).zip(ESCAPES.iter().zip(numbers(server))) {
+        let text = escape.replace('N', &number);
+        server.call(id, "terminal_send", &json!({ "sessionId": "pty-1", "text": text }));
+        wait_until(escape, || !sleeping(&number).is_empty()).await;
+    }
+}
+
+/// Living processes with this argument, which is also part of a script.
+fn sleeping(argument: &str) -> Vec<i32> {
+    let has = |pid: &i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(argument)
+    };
+    processes().into_iter().filter(has).collect()
+}
+
+fn processes() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+async fn all_gone(numbers: &[String]) {
+    wait_until("all who escaped are gone", || numbers.iter().all(|it| sleeping(it).is_empty()))
+        .await;
+}
+
+/// The supervisor of a host.
+fn supervisor(host: u32) -> u32 {
+    let children = fs::read_to_string(format!("/proc/{host}/task/{host}/children")).unwrap();
+    let is_it =
+        |pid: &&str| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap() == "session-keeper\n";
+    children.split_whitespace().find(is_it).unwrap().parse().unwrap()
+}
+
+fn is_gone(pid: u32) -> bool {
+    !Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[tokio::test]
+async fn a_killed_host_leaves_nothing() {
+    // Alone, and with everything of its process group.
+    for target in ["", "-"] {
+        let mut server = Server::connect(Link::Pipes, |command| {
+            command.process_group(0);
+        });
+        server.begin();
+        let_them_escape(&mut server).await;
+        let (numbers, supervisor) = (numbers(&server), supervisor(server.child.id()));
+        let line = format!("kill -KILL -- {target}{}", server.child.id());
+        assert!(Command::new("bash").args(["-c", &line]).status().unwrap().success());
+        assert_eq!(server.exit().await, None);
+        all_gone(&numbers).await;
+        nothing_left(&server.tag).await;
+        wait_until("the supervisor ends", || is_gone(supervisor)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_supervisor_is_out_of_everybodys_way() {
+    let mut server = Server::start(&[]);
+    server.open();
+    let pid = supervisor(server.child.id());
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    // As far as there is room for it.
+    let line = String::from_utf8(line).unwrap();
+    let line = line.trim_end_matches('\0');
+    assert!(!line.is_empty() && "session-keeper".starts_with(line), "{line}");
+    let descriptors: Vec<_> = fs::read_dir(format!("/proc/{pid}/fd"))
+        .unwrap()
+        .map(|it| fs::read_link(it.unwrap().path()).unwrap().display().to_string())
+        .collect();
+    assert!(
+        descriptors.iter().all(|it| it == "/dev/null" || it.starts_with("anon_inode:[pidfd]")),
+        "{descriptors:?}"
+    );
+    for signal in ["TERM", "INT", "HUP", "USR1"] {
+        kill(signal, pid);
+    }
+    let listed = server.call(2, "terminal_list", &json!({}));
+    assert!(listed["content"][0]["text"].as_str().unwrap().contains("running"), "{listed}");
+    assert!(!is_gone(pid));
+    server.write = None;
+    assert_eq!(server.ended().await, Some(0));
+    wait_until("the supervisor ends", || is_gone(pid)).await;
+}
+
+#[tokio::test]
+async fn the_next_start_ends_what_is_left_and_touches_no_other_host() {
+    let home = TempDir::new().unwrap();
+    let start = || {
+        let mut server = Server::connect(Link::Pipes, |command| {
+            command.env("DSH_HOME", home.path());
+        });
+        server.begin();
+        server
+    };
+    let records = || fs::read_dir(home.path().join("hosts")).unwrap().count();
+    let (mut killed, mut other) = (start(), start());
+    let_them_escape(&mut killed).await;
+    let_them_escape(&mut other).await;
+    assert_eq!(records(), 2);
+    kill("KILL", supervisor(killed.child.id()));
+    kill("KILL", killed.child.id());
+    assert_eq!(killed.exit().await, None);
+    let (left, of_other) = (numbers(&killed), numbers(&other));
+    assert!(!sleeping(&left[0]).is_empty(), "without them this shows nothing");
+    let others = || of_other.iter().map(|it| sleeping(it).len()).collect::<Vec<_>>();
+    let before = others();
+
+    let next = start();
+    all_gone(&left).await;
+    wait_until("the record of the killed one is gone", || records() == 2).await;
+    assert_eq!(others(), before);
+    let text = json!({ "sessionId": "pty-1", "text": "echo here" });
+    let said = other.call(90, "terminal_send", &text);
+    assert!(said["content"][0]["text"].as_str().unwrap().contains("\nhere\n"), "{said}");
+
+    for mut server in [next, other] {
+        server.write = None;
+        assert_eq!(server.ended().await, Some(0));
+    }
+    all_gone(&of_other).await;
+    assert_eq!(records(), 0);
+    nothing_left(&killed.tag).await;
+}
+
+/// What sheds its environment and its limits, and loses its parents, has no mark any more.
+#[tokio::test]
+#[ignore = "needs root and control groups of version 2"]
+async fn what_shed_its_marks_is_in_the_hosts_control_group() {
+    let shed = "env -i bash -c 'ulimit -R 1000; exec setsid -f sleep N' </dev/null >/dev/null 2>&1";
+    for both_killed in [false, true] {
+        let home = TempDir::new().unwrap();
+        let start = || {
+            let mut server = Server::connect(Link::Pipes, |command| {
+                command.env("DSH_HOME", home.path());
+            });
+            server.begin();
+            server
+        };
+        let mut server = start();
+        let pid = server.child.id();
+        let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+        assert!(groups.contains(&format!("/dsh-{pid}-")), "{groups}");
+        server.open();
+        let number = format!("900100.{pid}");
+        let text = shed.replace('N', &number);
+        server.call(2, "terminal_send", &json!({ "sessionId": "pty-1", "text": text }));
+        wait_until("it sleeps", || !sleeping(&number).is_empty()).await;
+        let supervisor = supervisor(pid);
+        if both_killed {
+            kill("KILL", supervisor);
+        }
+        kill("KILL", pid);
+        assert_eq!(server.exit().await, None);
+        let next = if both_killed {
+            assert!(!sleeping(&number).is_empty());
+            Some(start())
+        } else {
+            None
+        };
+        all_gone(&[number]).await;
+        nothing_left(&server.tag).await;
+        wait_until("the group is removed", || {
+            !Path::new(&group_of(&groups)).exists() && is_gone(supervisor)
+        })
+        .await;
+        if let Some(mut next) = next {
+            next.write = None;
+            assert_eq!(next.ended().await, Some(0));
+        }
+    }
+}
+
+/// The folder of the group in a `/proc/P/cgroup`.
+fn group_of(groups: &str) -> String {
+    let own = groups.lines().find_map(|it| it.strip_prefix("0::")).unwrap();
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let point = mounts.lines().find(|it| it.split(' ').nth(2) == Some("cgroup2")).unwrap();
+    format!("{}{own}", point.split(' ').nth(1).unwrap())
+}
+
+/// In a container the host may be process 1, to which every orphan is given.
+#[tokio::test]
+#[ignore = "needs root"]
+async fn a_host_that_is_process_1_collects_orphans() {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork", "--kill-child", "--mount-proc", env!("CARGO_BIN_EXE_dsh")]);
+    let mut server = Server::connect_to(unshare, Link::Pipes, |_| {});
+    server.begin();
+    server.open();
+    let orphans = "for i in $(seq 200); do setsid -f true; done; echo started";
+    let count =
+        "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l | sed 's/^/zombies: /'";
+    let mut said = |id: u64, text: &str| {
+        let sent = server.call(id, "terminal_send", &json!({ "sessionId": "pty-1", "text": text }));
+        sent["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    assert!(said(2, orphans).contains("\nstarted\n"));
+    assert!(said(3, "cat /proc/1/comm").contains("\ndsh\n"));
+    let mut id = 3;
+    wait_until("no zombie is left", || {
+        id += 1;
+        said(id, count).contains("\nzombies: 0\n")
+    })
+    .await;
+    server.write = None;
+    assert_eq!(server.ended().await, Some(0));
+}
