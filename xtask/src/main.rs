@@ -8,6 +8,7 @@ mod kill;
 mod matrix;
 mod output;
 mod packages;
+mod soak;
 mod stress;
 mod waiting;
 
@@ -47,6 +48,8 @@ enum Task {
     MatrixPlayer,
     /// Says what the packages lack for a publication, and which dependencies are not allowed.
     Packages,
+    /// Plays many sessions that do anything at random, and checks every promise at each step.
+    Soak(soak::Options),
     /// Plays programs that do anything at random and then wait, in every way there is.
     Stress(stress::Options),
     /// Measures how soon a waiting program is found, and what waiting costs.
@@ -70,6 +73,7 @@ fn main() -> anyhow::Result<()> {
         Task::Matrix(options) => matrix::run(&options),
         Task::MatrixPlayer => matrix::play(),
         Task::Packages => packages::run(),
+        Task::Soak(options) => soak::run(&options),
         Task::Stress(options) => stress::run(&options),
         Task::Waiting { runs, sessions, seconds } => waiting::run(runs, sessions, seconds),
     }

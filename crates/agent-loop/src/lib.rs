@@ -36,6 +36,7 @@ use dsh_core::{
 };
 use jobs::Jobs;
 use model::{Model, ModelAdapter, ModelError};
+use sandbox_policy::SandboxPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use session_log::SessionLog;
@@ -81,18 +82,29 @@ impl Default for Config {
 impl Plugin for AgentLoopPlugin {
     const NAME: &'static str = "agent-loop";
     type Config = Config;
-    type Inject = (Tools, SystemPrompt, Model, Option<SessionLog>, Option<Jobs>);
+    type Inject =
+        (Tools, SystemPrompt, Model, Option<SessionLog>, Option<Jobs>, Option<SandboxPolicy>);
     type Provide = Loop;
 
     async fn setup(
         ctx: &Ctx,
-        (tools, prompt, model, log, jobs): Deps<Self>,
+        (tools, prompt, model, log, jobs, policy): Deps<Self>,
         config: Config,
     ) -> anyhow::Result<Provided<Self>> {
         for (name, order, text) in [("host:role", 0, ROLE), ("host:run", 200, NO_ONE_SHOT_TOOLS)] {
             let section = Section { name: name.to_owned(), order, text: text.to_owned() };
             prompt.contribute(ctx.scope(), section)?;
         }
+        let (sections, scope) = (Arc::clone(&prompt), ctx.scope().clone());
+        ctx.when_started(async move || match policy.get() {
+            None => Ok(()),
+            Some(policy) => {
+                let mode = policy.default_mode();
+                let text = format!("Sandbox mode: {} ({}).", mode.name(), mode.meaning());
+                let section = Section { name: "host:sandbox".to_owned(), order: 201, text };
+                sections.contribute(&scope, section)
+            }
+        });
         let max_history_bytes = config.max_history_bytes.as_len();
         Ok(Arc::new(AgentLoop { tools, prompt, model, log, jobs, max_history_bytes }))
     }

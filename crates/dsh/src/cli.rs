@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
+use sandbox_policy::SandboxMode;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -11,6 +12,7 @@ Examples:
                                             or OPENAI_API_KEY
   dsh mcp                                   serve the terminal tools to an MCP client over stdio
   dsh mcp --composition my.yml              the same with your own composition
+  dsh mcp --sandbox workspace-write         the same, writing to the current folder alone
   dsh check my.yml                          say all that is wrong with it
   dsh replay casts/*-pty-1.cast             play what `dsh run --record casts` recorded
   dsh doctor                                say what this machine allows
@@ -191,9 +193,18 @@ pub(crate) struct CompositionArgs {
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) patches: Patches,
+    /// What sessions may do: danger-full-access confines nothing and is the default, workspace-write
+    /// lets them write to the current folder and temporary ones, read-only to nothing
+    #[arg(long, value_name = "MODE", value_parser = sandbox_mode())]
+    pub(crate) sandbox: Option<String>,
     /// Print the composed rows as YAML, with defaults filled in, and start nothing.
     #[arg(long)]
     pub(crate) dump_config: bool,
+}
+
+/// The names of the modes.
+fn sandbox_mode() -> clap::builder::PossibleValuesParser {
+    SandboxMode::ALL.map(SandboxMode::name).into()
 }
 
 /// Overlays on the composition.

@@ -9,7 +9,10 @@ use serde_json::Value;
 use crate::{
     cli::{CompositionArgs, Patches},
     failure::Failure,
-    plugins::{AGENT_LOOP, BASE, FRONT_ENDS, MCP, MODEL_OPENAI, MODEL_SCRIPT, VOCABULARY},
+    plugins::{
+        AGENT_LOOP, BASE, FRONT_ENDS, MCP, MODEL_OPENAI, MODEL_SCRIPT, SANDBOX, SANDBOX_POLICY,
+        VOCABULARY,
+    },
 };
 
 /// The composition that runs unless the user names another, so that the binary runs anywhere.
@@ -24,12 +27,18 @@ pub(crate) fn compose(
     args: &CompositionArgs,
     rows: impl Fn(Composition) -> Composition,
 ) -> Result<Composition, Failure> {
-    let mut composition =
-        rows(load(args.file.as_deref())?).with_base(&BASE, &PluginEntry::linked());
+    let linked = PluginEntry::linked();
+    let mut composition = rows(load(args.file.as_deref())?).with_base(&BASE, &linked);
+    if args.sandbox.is_some() {
+        composition = composition.with_base(&[SANDBOX], &linked);
+    }
     // An overlay of the home is for all commands, and not each has every one of these rows.
     let absent: Vec<&str> = FRONT_ENDS.into_iter().chain([MODEL_OPENAI, MODEL_SCRIPT]).collect();
     for overlay in overlays(&args.patches)? {
         composition = composition.with_overlay(overlay, &absent);
+    }
+    if let Some(mode) = &args.sandbox {
+        composition = composition.with_config(SANDBOX_POLICY, "mode", mode.as_str());
     }
     Ok(rows(composition))
 }

@@ -35,7 +35,9 @@ pub(crate) fn run(args: &Doctor, supervisor: Option<Finding>) -> Result<ExitCode
     let mut findings = subprocess::findings();
     findings.extend(supervisor);
     findings.push(records());
+    findings.push(sandbox_landlock::finding());
     findings.push(shells());
+    findings.push(locale(|it| std::env::var(it).ok()));
     findings.push(term("xterm-256color"));
     let works = findings.iter().all(|it| it.grade != Grade::Broken);
     let text = if args.json {
@@ -115,6 +117,26 @@ fn shells() -> Finding {
     )
 }
 
+/// Which locale decides about characters, given the host's variables.
+fn locale(variable: impl Fn(&str) -> Option<String>) -> Finding {
+    const TOPIC: &str = "locale";
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
+        let value = variable(name).filter(|it| !it.is_empty())?;
+        Some((name, value))
+    });
+    match set {
+        None => Finding::good(TOPIC, "none is set, so sessions get C.UTF-8"),
+        Some((name, value)) if subprocess::has_locale(&value) => {
+            Finding::good(TOPIC, format!("{value}, by {name}"))
+        }
+        Some((name, value)) => Finding::weaker(
+            TOPIC,
+            format!("{value}, by {name}, does not exist here: sessions do without it"),
+            format!("generate it, or set {name} to C.UTF-8"),
+        ),
+    }
+}
+
 /// Whether programs know the terminal that a session has.
 fn term(name: &str) -> Finding {
     const TOPIC: &str = "TERM";
@@ -154,6 +176,18 @@ mod tests {
             "BROKEN  e    not at all\n             -> do that\n\n\
              Sessions do not work here before what is broken is mended.\n"
         ));
+    }
+
+    #[test]
+    fn a_locale_that_does_not_exist_is_told() {
+        let with = |name: &'static str, value: &'static str| {
+            locale(move |it| (it == name).then(|| value.to_owned()))
+        };
+        assert_eq!(with("LANG", "C").grade, Grade::Good);
+        assert_eq!(with("LANG", "").grade, Grade::Good);
+        let wrong = with("LC_ALL", "tlh_KX.UTF-8");
+        assert_eq!(wrong.grade, Grade::Weaker);
+        assert!(wrong.found.starts_with("tlh_KX.UTF-8, by LC_ALL,"), "{}", wrong.found);
     }
 
     #[test]

@@ -53,8 +53,12 @@ pub(crate) fn web(args: &cli::Web) -> Result<ExitCode, Failure> {
 /// `dsh check`.
 pub(crate) fn check(args: cli::Check) -> Result<ExitCode, Failure> {
     let name = args.file.display().to_string();
-    let args =
-        cli::CompositionArgs { file: Some(args.file), patches: args.patches, dump_config: false };
+    let args = cli::CompositionArgs {
+        file: Some(args.file),
+        patches: args.patches,
+        sandbox: None,
+        dump_config: false,
+    };
     let rows = composition::check(&args)?;
     let mut out = std::io::stdout();
     writeln!(out, "{name}: nothing wrong; rows: {}", rows.join(", ")).context("cannot print")?;

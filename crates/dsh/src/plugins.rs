@@ -10,6 +10,7 @@ use jobs as _;
 use mcp as _;
 use model_openai as _;
 use model_script as _;
+use sandbox_landlock as _;
 use sandbox_policy as _;
 use session_log as _;
 use subprocess as _;
@@ -35,7 +36,13 @@ pub const VOCABULARY: Vocabulary = Vocabulary {
 
 /// Rows the host adds unless the composition has them or another provider of their service.
 pub(crate) const BASE: [&str; 6] =
-    ["agents", "tools", "system-prompt", "session-log", "sandbox-policy", "subprocess"];
+    ["agents", "tools", "system-prompt", "session-log", SANDBOX_POLICY, "subprocess"];
+
+/// The row that `--sandbox` sets the mode of.
+pub(crate) const SANDBOX_POLICY: &str = "sandbox-policy";
+
+/// What enforces that mode, unless the composition has a row of it. A disabled one stays so.
+pub(crate) const SANDBOX: &str = "sandbox-landlock";
 
 /// The front end of `dsh mcp`.
 pub(crate) const MCP: &str = "mcp";

@@ -159,3 +159,28 @@ fn the_page_that_is_not_there_is_no_surprise() {
         "{errors}"
     );
 }
+
+#[test]
+fn the_sandbox_flag_sets_the_mode_and_mounts_what_enforces_it() {
+    let folder = TempDir::new().unwrap();
+    let minimal = "- name: terminal\n- name: terminal-bash\n- name: tool-terminal\n";
+    fs::write(folder.path().join("own.yml"), minimal).unwrap();
+    let off = "- name: sandbox-landlock\n  disabled: true\n";
+    fs::write(folder.path().join("off.yml"), format!("{minimal}{off}")).unwrap();
+    let dump = printed(&dsh(folder.path(), &["mcp", "--dump-config"]));
+    assert!(row(&dump, "sandbox-policy").contains("mode: danger-full-access"), "{dump}");
+    for command in [&["mcp"][..], &["run"], &["mcp", "--composition", "own.yml"]] {
+        let flags = ["--sandbox", "workspace-write", "--dump-config"];
+        let dump = printed(&dsh(folder.path(), &[command, &flags].concat()));
+        assert!(row(&dump, "sandbox-policy").contains("mode: workspace-write"), "{dump}");
+        assert!(!row(&dump, "sandbox-landlock").contains("disabled"), "{dump}");
+    }
+    // Who turned it off is not given another one.
+    let flags = ["mcp", "--composition", "off.yml", "--sandbox", "read-only"];
+    let output = dsh(folder.path(), &flags);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let says = "sandbox mode `read-only` needs a sandbox provider, and none is mounted";
+    assert!(!output.status.success() && errors.contains(says), "{errors}");
+    let errors = refused(&dsh(folder.path(), &["mcp", "--sandbox", "none"]));
+    assert!(errors.contains("danger-full-access, workspace-write, read-only"), "{errors}");
+}

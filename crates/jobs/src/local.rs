@@ -226,9 +226,18 @@ impl JobRegistry for LocalJobs {
         Ok(self.0.table.find(caller, id)?.snapshot())
     }
 
-    async fn read(&self, caller: Option<&Arc<Agent>>, id: &str) -> Result<JobReading, JobError> {
+    async fn read(
+        &self,
+        caller: Option<&Arc<Agent>>,
+        id: &str,
+        cancel: &Cancel,
+    ) -> Result<JobReading, JobError> {
         let job = self.0.table.find(caller, id)?;
         let (snapshot, output) = job.read().await;
+        if let Some(reason) = cancel.reason() {
+            job.give_back(output);
+            return Err(JobError::Cancelled { reason: reason.to_owned() });
+        }
         if !snapshot.status.is_live() {
             job.told.set();
             self.announce(&job);

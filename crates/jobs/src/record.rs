@@ -42,6 +42,8 @@ struct State {
     detail: Option<String>,
     finished_at: Option<u64>,
     source: Source,
+    /// What a reading took whose caller was gone by then. It comes before all else.
+    given_back: Option<JobOutput>,
     waiters: usize,
     announced: bool,
 }
@@ -87,6 +89,7 @@ impl Job {
             detail: None,
             finished_at: None,
             source: Source::Work(work),
+            given_back: None,
             waiters: 0,
             announced: false,
         };
@@ -147,11 +150,27 @@ impl Job {
                 Source::Whole(whole) => Ok(whole.clone()),
             }
         };
-        let output = match left {
-            Ok(left) => return (self.snapshot(), left),
-            Err(work) => work.read().await,
+        let (snapshot, output) = match left {
+            Ok(left) => (self.snapshot(), left),
+            Err(work) => (snapshot, work.read().await),
         };
-        (snapshot, output)
+        (snapshot, self.after_given_back(output))
+    }
+
+    /// Takes back what a reading had taken: the next one has it.
+    pub(crate) fn give_back(&self, output: JobOutput) {
+        let mut state = lock(&self.state);
+        if !matches!(state.source, Source::Whole(_)) {
+            let later = state.given_back.take().unwrap_or_default();
+            state.given_back = Some(self.bounded(joined(output, later)));
+        }
+    }
+
+    fn after_given_back(&self, output: JobOutput) -> JobOutput {
+        match lock(&self.state).given_back.take() {
+            Some(earlier) => self.bounded(joined(earlier, output)),
+            None => output,
+        }
     }
 
     fn take(rest: &mut JobOutput) -> JobOutput {
@@ -251,6 +270,16 @@ impl Job {
             told: self.told.clone(),
         })
     }
+}
+
+/// Two pieces of one output. What is told about it is what the later one tells.
+fn joined(mut earlier: JobOutput, later: JobOutput) -> JobOutput {
+    earlier.text.push_str(&later.text);
+    earlier.truncated |= later.truncated;
+    if !later.lines.is_empty() {
+        earlier.lines = later.lines;
+    }
+    earlier
 }
 
 /// Milliseconds since the epoch.

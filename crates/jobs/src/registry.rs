@@ -55,8 +55,14 @@ pub trait JobRegistry: Send + Sync {
     /// time. Reading a job that has ended counts as being told of its end.
     ///
     /// # Errors
-    /// `UNKNOWN_JOB`.
-    async fn read(&self, caller: Option<&Arc<Agent>>, id: &str) -> Result<JobReading, JobError>;
+    /// `UNKNOWN_JOB`; `CANCELLED` with the caller's reason when `cancel` comes before the answer: the
+    /// next reading then has what this one had taken, and nobody counts as told.
+    async fn read(
+        &self,
+        caller: Option<&Arc<Agent>>,
+        id: &str,
+        cancel: &Cancel,
+    ) -> Result<JobReading, JobError>;
 
     /// Asks for the end of a job, and counts as being told of it. Never blocks: the end comes when
     /// it comes.

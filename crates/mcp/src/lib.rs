@@ -28,6 +28,7 @@ use agents::{AgentRegistry, Agents};
 use anyhow::Context as _;
 use dsh_core::{Ctx, Deps, Lookup, Plugin, Provided, Service, async_trait, register_plugin};
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
+use sandbox_policy::SandboxPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use session_log::SessionLog;
@@ -80,17 +81,27 @@ its own.";
 impl Plugin for McpPlugin {
     const NAME: &'static str = "mcp";
     type Config = Config;
-    type Inject = (Tools, Agents, SystemPrompt, Option<SessionLog>);
+    type Inject = (Tools, Agents, SystemPrompt, Option<SessionLog>, Option<SandboxPolicy>);
     type Provide = Mcp;
 
     async fn setup(
         ctx: &Ctx,
-        (tools, agents, prompt, log): Deps<Self>,
+        (tools, agents, prompt, log, policy): Deps<Self>,
         config: Self::Config,
     ) -> anyhow::Result<Provided<Self>> {
         let section =
             Section { name: "host:mcp".to_owned(), order: 200, text: NO_ONE_SHOT_TOOLS.to_owned() };
         prompt.contribute(ctx.scope(), section)?;
+        let (sections, scope) = (Arc::clone(&prompt), ctx.scope().clone());
+        ctx.when_started(async move || match policy.get() {
+            None => Ok(()),
+            Some(policy) => {
+                let mode = policy.default_mode();
+                let text = format!("Sandbox mode: {} ({}).", mode.name(), mode.meaning());
+                let section = Section { name: "host:sandbox".to_owned(), order: 201, text };
+                sections.contribute(&scope, section)
+            }
+        });
         let structured = config.structured_content;
         Ok(Arc::new(McpServer { tools, agents, prompt, log, structured }))
     }

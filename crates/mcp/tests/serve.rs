@@ -126,6 +126,9 @@ async fn a_session_from_hello_to_end() {
     let instructions = welcome["instructions"].as_str().unwrap();
     assert!(instructions.contains("Use a terminal session only when"), "{instructions}");
     assert!(instructions.contains("mounts no one-shot"), "{instructions}");
+    let sandbox = "Sandbox mode: danger-full-access (commands run with every right of the user who \
+        started this host, and nothing confines them).";
+    assert!(instructions.ends_with(sandbox), "{instructions}");
 
     client.request(1, "tools/list", json!({})).await;
     let tools = client.response(1).await["tools"].clone();

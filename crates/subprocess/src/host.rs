@@ -6,6 +6,8 @@ use std::{
     path::PathBuf,
     time::{Duration, Instant},
 };
+#[cfg(target_os = "linux")]
+use std::{os::fd::OwnedFd, sync::Arc};
 
 use dsh_core::async_trait;
 
@@ -36,6 +38,11 @@ pub struct TerminalSpec {
     pub size: TerminalSize,
     /// What it is kept apart by.
     pub isolation: Isolation,
+    /// The umask, such as `0o022`. Soft limits and priority are those of a fresh login, as far as the
+    /// host may give them; no signal is ignored or blocked.
+    pub umask: u16,
+    /// What the program, and everything it starts, may not do.
+    pub confinement: Confinement,
 }
 
 /// What keeps a session's processes apart from all others. Names are the wire's.
@@ -58,6 +65,20 @@ pub enum Isolation {
     /// A PID namespace: the session sees and can signal only its own processes, and its leader is
     /// process 1, which no signal of the session ends.
     PidNamespace,
+}
+
+/// What holds for a program, and for everything it starts, from its first instruction on.
+///
+/// A host that cannot bring a confinement about fails the start.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum Confinement {
+    /// Nothing.
+    #[default]
+    None,
+    /// The rules of this Landlock ruleset, and no new privileges by `exec`.
+    #[cfg(target_os = "linux")]
+    Landlock(Arc<OwnedFd>),
 }
 
 /// Size of a terminal in cells.

@@ -17,14 +17,14 @@ pub use evidence::{
     Scan, ThreadFacts, Wait,
 };
 pub use host::{
-    Capacity, Event, ExitStatus, Isolation, SignalError, SpawnError, Survivor, TerminalHost,
-    TerminalProcess, TerminalSize, TerminalSpec, TerminateError, Usage,
+    Capacity, Confinement, Event, ExitStatus, Isolation, SignalError, SpawnError, Survivor,
+    TerminalHost, TerminalProcess, TerminalSize, TerminalSpec, TerminateError, Usage,
 };
 
 #[cfg(target_os = "linux")]
 pub use linux::{
-    LocalHost, Reach, SupervisorError, capacity, findings, kill_all_at_once, pid_namespaces_work,
-    set_command_line, start_supervisor,
+    LocalHost, Reach, SupervisorError, capacity, findings, has_locale, kill_all_at_once,
+    pid_namespaces_work, set_command_line, start_supervisor,
 };
 
 /// Kills every process of every session of this host process, and lets no other start. There are
@@ -70,6 +70,12 @@ pub fn capacity() -> Capacity {
 #[cfg(not(target_os = "linux"))]
 pub fn pid_namespaces_work() -> Result<(), String> {
     Err("this system has no PID namespaces: use `isolation: none`".to_owned())
+}
+
+/// Whether this system has a locale of that name. Not known here, and so believed.
+#[cfg(not(target_os = "linux"))]
+pub fn has_locale(_name: &str) -> bool {
+    true
 }
 
 use dsh_core::Service;

@@ -49,33 +49,130 @@ async fn the_program_leads_a_session_on_its_terminal() {
     session.close().await;
 }
 
-/// Runs itself once more below a shell that ignores signals, as `nohup` and `&` do.
+/// Set for a test that runs once more below a host as `dirt`, a piece of python, left it.
+const INSIDE: &str = "TEST_BELOW_A_DIRTY_HOST";
+
+/// Runs the test `name` of this file once more in a process that first did `dirt`. True in there.
+fn below(name: &str, dirt: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let script = format!(
+        "import os, resource, signal, sys\n{dirt}\nos.execv(sys.argv[1], [sys.argv[1], '--exact', sys.argv[2]])"
+    );
+    let output = Command::new("python3")
+        .args(["-c", &script])
+        .arg(std::env::current_exe().unwrap())
+        .arg(name)
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let says = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+    assert!(output.status.success() && says[0].contains("1 passed"), "{says:#?}");
+    false
+}
+
+/// A line of `/proc/PID/NAME` that begins with `field`, without that.
+fn line_of(pid: &str, name: &str, field: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
+    let line = text.lines().find_map(|it| it.strip_prefix(field)).unwrap_or_else(|| {
+        panic!("no {field} in {text}");
+    });
+    line.trim().to_owned()
+}
+
+fn signals(pid: &str, field: &str) -> u64 {
+    u64::from_str_radix(&line_of(pid, "status", field), 16).unwrap()
+}
+
+async fn sleeping() -> (Session, String) {
+    let session = Session::start(spec("/bin/sleep", &["1000"])).await;
+    let pid = session.process.pid().to_string();
+    (session, pid)
+}
+
 #[tokio::test]
 async fn ignored_and_blocked_signals_of_the_host_are_not_passed_on() {
-    const INSIDE: &str = "TEST_WITH_IGNORED_SIGNALS";
-    if std::env::var_os(INSIDE).is_none() {
-        let name = "ignored_and_blocked_signals_of_the_host_are_not_passed_on";
-        let output = Command::new("/bin/bash")
-            .args(["-c", "trap '' INT HUP QUIT TERM TSTP USR1; exec \"$0\" --exact \"$1\""])
-            .arg(std::env::current_exe().unwrap())
-            .arg(name)
-            .env(INSIDE, "1")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let name = "ignored_and_blocked_signals_of_the_host_are_not_passed_on";
+    let dirt = "for it in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1):\n  \
+        signal.signal(it, signal.SIG_IGN)\n\
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTSTP])";
+    if !below(name, dirt) {
         return;
     }
-    let field = |status: &str, name: &str| {
-        let line = status.lines().find(|it| it.starts_with(name)).unwrap().to_owned();
-        u64::from_str_radix(line.split_ascii_whitespace().nth(1).unwrap(), 16).unwrap()
-    };
-    assert_ne!(field(&fs::read_to_string("/proc/self/status").unwrap(), "SigIgn"), 0);
-
-    let mut session = Session::start(spec("/bin/sleep", &["1000"])).await;
-    let status = fs::read_to_string(format!("/proc/{}/status", session.process.pid())).unwrap();
-    assert_eq!((field(&status, "SigIgn"), field(&status, "SigBlk")), (0, 0));
+    assert!(signals("thread-self", "SigIgn:") != 0 && signals("thread-self", "SigBlk:") != 0);
+    let (mut session, pid) = sleeping().await;
+    assert_eq!((signals(&pid, "SigIgn:"), signals(&pid, "SigBlk:")), (0, 0));
     session.process.signal_foreground("SIGINT", false).unwrap();
     assert_eq!(session.until_exit().await, ExitStatus::Signal("SIGINT".to_owned()));
+    session.close().await;
+}
+
+#[tokio::test]
+async fn the_umask_is_what_was_asked_for() {
+    if !below("the_umask_is_what_was_asked_for", "os.umask(0o777)") {
+        return;
+    }
+    for (umask, shown) in [(0o022, "0022"), (0o077, "0077"), (0, "0000")] {
+        let spec = subprocess::TerminalSpec { umask, ..spec("/bin/sleep", &["1000"]) };
+        let session = Session::start(spec).await;
+        let pid = session.process.pid().to_string();
+        assert_eq!(line_of(&pid, "status", "Umask:"), shown);
+        session.close().await;
+    }
+}
+
+/// Soft ones; a hard one cannot be undone.
+#[tokio::test]
+async fn limits_of_the_host_are_not_passed_on() {
+    let dirt = "for it, soft in ((resource.RLIMIT_CORE, resource.RLIM_INFINITY), \
+        (resource.RLIMIT_NOFILE, 256), (resource.RLIMIT_STACK, 1 << 20), (resource.RLIMIT_FSIZE, 1 << 16), \
+        (resource.RLIMIT_CPU, 1000), (resource.RLIMIT_NPROC, 5000), (resource.RLIMIT_AS, 1 << 40)):\n  \
+        hard = resource.getrlimit(it)[1]\n  \
+        soft = hard if it == resource.RLIMIT_CORE else soft if hard == -1 else min(soft, hard)\n  \
+        resource.setrlimit(it, (soft, hard))";
+    if !below("limits_of_the_host_are_not_passed_on", dirt) {
+        return;
+    }
+    let (session, pid) = sleeping().await;
+    for (name, soft) in [
+        ("Max core file size", Some("0")),
+        ("Max open files", Some("1024")),
+        ("Max stack size", Some("8388608")),
+        ("Max file size", None),
+        ("Max cpu time", None),
+        ("Max processes", None),
+        ("Max address space", None),
+    ] {
+        let (own, line) = (line_of("self", "limits", name), line_of(&pid, "limits", name));
+        let fields: Vec<_> = line.split_ascii_whitespace().collect();
+        // The hard one is the host's, and the soft one is at most that.
+        assert_eq!(own.split_ascii_whitespace().nth(1), Some(fields[1]), "{name}");
+        let hard: u64 = fields[1].parse().unwrap_or(u64::MAX);
+        let expected = match soft {
+            Some(soft) if soft.parse::<u64>().unwrap() <= hard => soft,
+            _ => fields[1],
+        };
+        assert_eq!(fields[0], expected, "{name}: {line}");
+    }
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_lower_priority_of_the_host_is_not_passed_on_where_it_may_be_raised() {
+    let name = "a_lower_priority_of_the_host_is_not_passed_on_where_it_may_be_raised";
+    if !below(name, "os.nice(7)") {
+        return;
+    }
+    let nice = |pid: &str| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
+        fields[16].parse::<i32>().unwrap()
+    };
+    let lowered = nice("thread-self");
+    let (session, pid) = sleeping().await;
+    let raised = rustix::process::setpriority_process(None, 0).is_ok();
+    assert_eq!(nice(&pid), if raised { 0 } else { lowered });
     session.close().await;
 }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use dsh_core::async_trait;
-use sandbox_policy::PolicyRegistry;
+use sandbox_policy::{Enforced, PolicyRegistry};
 use subprocess::{SpawnError, TerminalHost, TerminalSize, TerminalSpec};
 use terminal::{OpenRequest, TerminalBackend, TerminalError, TerminalSession};
 
 use crate::{
     config::Config,
     dialect::Nonce,
-    environment::{SessionVariables, environment},
+    environment::{Passing, SessionVariables, environment},
     limits::Places,
     session,
 };
@@ -39,7 +39,7 @@ impl TerminalBackend for BashBackend {
     async fn open(&self, request: OpenRequest) -> Result<Arc<dyn TerminalSession>, TerminalError> {
         let config = &self.config;
         let place = self.places.take(request.owner.instance(), &config.limits)?;
-        let policy = self
+        let Enforced { policy, confinement } = self
             .policy
             .require_enforceable(&request.owner)
             .map_err(|error| TerminalError::ShellStartFailed(error.to_string()))?;
@@ -56,12 +56,14 @@ impl TerminalBackend for BashBackend {
             std::env::vars_os().filter_map(|(name, value)| {
                 Some((name.into_string().ok()?, value.into_string().ok()?))
             }),
+            Passing { allow: &config.environment_allow, deny: &config.environment_deny },
             SessionVariables {
                 term: &config.term,
                 owner_id: request.owner.id(),
                 session_id: request.session_id.as_str(),
                 plain: config.plain_output,
             },
+            subprocess::has_locale,
         );
         if config.shell_dialect.speaks(&config.shell_path) {
             let (name, value) = config.shell_dialect.environment();
@@ -74,6 +76,8 @@ impl TerminalBackend for BashBackend {
             cwd,
             size: TerminalSize { rows: config.rows, cols: config.cols },
             isolation: config.isolation,
+            umask: config.umask.mode(),
+            confinement,
         };
         let process = self.host.spawn(spec).await.map_err(spawn_error)?;
         let session = session::open(

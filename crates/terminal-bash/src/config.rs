@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use subprocess::Isolation;
 
-use crate::{dialect::ShellDialect, limits::Limits};
+use crate::{dialect::ShellDialect, environment::NamePattern, limits::Limits};
 
 /// One `terminal-bash` row.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -25,6 +25,15 @@ pub struct Config {
     pub term: String,
     /// Tell programs to print plainly: no pager, no colours. False leaves both as the user has them.
     pub plain_output: bool,
+    /// Names of the host's variables that pass to sessions although they look like a secret or are
+    /// denied; `*` stands for any characters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub environment_allow: Vec<NamePattern>,
+    /// Names of the host's variables that do not pass to sessions, besides the secrets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub environment_deny: Vec<NamePattern>,
+    /// The umask of the shell, whatever the host's is, in octal.
+    pub umask: Umask,
     /// Rows of the terminal.
     pub rows: NonZeroU16,
     /// Columns of the terminal.
@@ -95,6 +104,9 @@ impl Default for Config {
             shell_args: Vec::new(),
             term: "xterm-256color".to_owned(),
             plain_output: true,
+            environment_allow: Vec::new(),
+            environment_deny: Vec::new(),
+            umask: Umask::default(),
             rows: ROWS,
             cols: COLS,
             scrollback_lines: 10_000,
@@ -116,6 +128,41 @@ impl Default for Config {
             isolation: Isolation::None,
             limits: Limits::default(),
         }
+    }
+}
+
+/// A umask, written as three or four octal digits such as `'022'`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub struct Umask(u16);
+
+impl Umask {
+    /// The bits.
+    pub fn mode(self) -> u16 {
+        self.0
+    }
+}
+
+impl Default for Umask {
+    fn default() -> Self {
+        Self(0o022)
+    }
+}
+
+impl TryFrom<String> for Umask {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let mask = u16::from_str_radix(&text, 8).ok();
+        mask.filter(|it| *it <= 0o777 && (3..=4).contains(&text.len()))
+            .map(Self)
+            .ok_or_else(|| format!("a umask is from '000' to '777', in quotes, not `{text}`"))
+    }
+}
+
+impl From<Umask> for String {
+    fn from(mask: Umask) -> Self {
+        format!("{:03o}", mask.0)
     }
 }
 
@@ -182,6 +229,18 @@ impl Config {
             let message =
                 format!("must be an integer from 0 to 2^53-1, got {}", self.transcript_max_bytes);
             problems.push(ConfigError::new("transcriptMaxBytes", message));
+        }
+        for (key, patterns) in [
+            ("environmentAllow", &self.environment_allow),
+            ("environmentDeny", &self.environment_deny),
+        ] {
+            for (index, pattern) in patterns.iter().enumerate() {
+                let of_host = (key == "environmentAllow" && pattern.is_of_host())
+                    .then_some("the host's own variables (`DSH_…`) never pass");
+                if let Some(message) = pattern.problem().or(of_host) {
+                    problems.push(ConfigError::new(format!("{key}[{index}]"), message));
+                }
+            }
         }
         if self.max_read_bytes > self.scrollback_max_bytes {
             let message = format!(

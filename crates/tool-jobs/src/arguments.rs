@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use dsh_core::{SafeInteger, number::MAX_SAFE_INTEGER};
 use jobs::JobError;
-use serde::de::DeserializeOwned;
-use serde_json::{Number, Value};
+use serde_json::Number;
 use tools::ToolError;
 
+/// The family's name.
+pub(crate) const ERROR: &str = "JobError";
+
 /// An error under the family's name.
-pub(crate) fn failure(code: &str, message: impl Into<String>) -> ToolError {
-    ToolError::new("JobError", code, message)
+fn failure(code: &str, message: impl Into<String>) -> ToolError {
+    ToolError::new(ERROR, code, message)
 }
 
 /// The jobs service's own errors keep text and code.
@@ -22,11 +24,6 @@ pub(crate) fn refused(error: JobError) -> ToolError {
 
 fn invalid(message: impl std::fmt::Display) -> ToolError {
     failure("INVALID_ARGS", format!("invalid arguments: {message}"))
-}
-
-/// The arguments as `T`.
-pub(crate) fn parse<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
-    T::deserialize(arguments).map_err(invalid)
 }
 
 /// Refuses an empty id.

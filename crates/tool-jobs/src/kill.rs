@@ -1,21 +1,16 @@
 //! `job_kill`: asks for the end of a job.
 
-use std::sync::Arc;
-
-use agents::Agent;
 use dsh_core::Cancel;
 use jobs::JobSnapshot;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tools::{ToolError, ToolKind, text::Keep};
+use tools::{ToolError, ToolKind, simple::Simple, text::Keep};
 
 use crate::{
-    Host,
+    Caller, Host,
     arguments::{job_id, refused},
-    schema,
-    simple::Simple,
-    text,
+    schema, text,
 };
 
 const DESCRIPTION: &str = "Ask a background job to end, as Ctrl-C would. Returns at once; \
@@ -48,18 +43,25 @@ enum Outcome {
 }
 
 impl KillValue {
-    fn new(kill: jobs::Kill) -> Self {
+    fn new(kill: jobs::Kill, most: usize) -> Self {
         let (outcome, job) = match kill {
             jobs::Kill::Requested(job) => (Outcome::CancellationRequested, job),
             jobs::Kill::AlreadyFinished(job) => (Outcome::AlreadyFinished, job),
         };
-        let cap = text::cap(&job);
+        let cap = text::cap(&job, most);
         let mut value = Self { outcome, job: text::shorten(job, cap) };
-        if Kill::text(&value).len() > cap {
+        if value.text().len() > cap {
             // The text is made of the value alone, so what does not fit must not be there.
             value.job.detail = None;
         }
         value
+    }
+
+    fn text(&self) -> String {
+        match self.outcome {
+            Outcome::CancellationRequested => text::kill_requested(&self.job),
+            Outcome::AlreadyFinished => text::already_finished(&self.job),
+        }
     }
 }
 
@@ -70,28 +72,29 @@ impl Simple for Kill {
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Execute;
     const KEEP: Keep = Keep::Head;
+    type Host = Host;
     type Args = Args;
     type Value = KillValue;
 
-    fn output() -> Value {
+    fn output(_: &Host) -> Value {
         schema::kill()
     }
 
     async fn run(
         host: &Host,
-        caller: Option<&Arc<Agent>>,
+        Caller(caller): &Caller,
         args: Args,
         _: &Cancel,
     ) -> Result<KillValue, ToolError> {
         job_id(&args.job_id)?;
         let reason = args.reason.as_deref().unwrap_or(REASON);
-        host.jobs.kill(caller, &args.job_id, reason).map(KillValue::new).map_err(refused)
+        host.jobs
+            .kill(caller.as_ref(), &args.job_id, reason)
+            .map_err(refused)
+            .map(|kill| KillValue::new(kill, host.cap))
     }
 
-    fn text(KillValue { outcome, job }: &KillValue) -> String {
-        match outcome {
-            Outcome::CancellationRequested => text::kill_requested(job),
-            Outcome::AlreadyFinished => text::already_finished(job),
-        }
+    fn text(_: &Value, value: &KillValue, _: usize) -> String {
+        value.text()
     }
 }

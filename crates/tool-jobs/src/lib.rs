@@ -1,14 +1,15 @@
 //! The model-facing job tools, and the notices of finished jobs.
 //!
 //! Guarantees:
-//! - a reading, the answer to a kill and a notice have at most as many bytes as the job's producer
-//!   allows, and so have text and label of a structured reading, and detail and label of a job in
-//!   any other structured value, together; everything else has at most [`MOST_BYTES`];
+//! - every single-text outcome of a tool, errors and denials included, has at most `maxResultBytes`
+//!   bytes; a reading, the answer to a kill and a notice have at most as many as the job's producer
+//!   allows besides, and so have text and label of a structured reading, and detail and label of a
+//!   job in any other structured value, together;
 //! - the id of a job is whole in the notice and in the answer to a kill, however small the bound;
 //! - an end that nobody was told of by these tools is told by a notice, once, to exactly the owner.
 //!
-//! Reading order: [`text`] (pure) → `schema` (what crosses the wire) → `simple` (the skeleton of
-//! the tools) → one file per tool → `notice`.
+//! Reading order: [`text`] (pure) → `schema` (what crosses the wire) → one file per tool, on the
+//! skeleton of [`tools::simple`] → `notice`.
 
 mod arguments;
 mod kill;
@@ -16,7 +17,6 @@ mod list;
 mod notice;
 mod output;
 mod schema;
-mod simple;
 pub mod text;
 
 use std::{sync::Arc, time::Duration};
@@ -27,12 +27,12 @@ use jobs::{JobRegistry, Jobs};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use system_prompt::{Section, SystemPrompt};
-use tools::{DialectError, Tool, Tools};
+use tools::{
+    DialectError, Tool, ToolCall, ToolError, Tools,
+    simple::{self, Family, Simple as _},
+};
 
-use crate::{kill::Kill, list::List, notice::Notifier, output::Output, simple::Simple as _};
-
-/// Most bytes of a text whose job has no bound of its own.
-pub const MOST_BYTES: usize = 262_144;
+use crate::{kill::Kill, list::List, notice::Notifier, output::Output};
 
 const GUIDANCE: &str = "Track the id of every background job you start. You are told when a job \
 finishes, so do not poll: go on with other work, and where nothing else is left to do, wait for it \
@@ -56,6 +56,8 @@ pub struct Config {
     pub wait_timeout_ms: SafeInteger<1>,
     /// How long it waits at most, whatever it is told.
     pub max_wait_timeout_ms: SafeInteger<1>,
+    /// Most bytes of one result or notice, everything included.
+    pub max_result_bytes: SafeInteger<64>,
 }
 
 /// How the end of a job reaches its owner.
@@ -75,6 +77,7 @@ impl Default for Config {
             max_consecutive_wakes: SafeInteger::of::<3>(),
             wait_timeout_ms: SafeInteger::of::<30_000>(),
             max_wait_timeout_ms: SafeInteger::of::<600_000>(),
+            max_result_bytes: SafeInteger::of::<262_144>(),
         }
     }
 }
@@ -128,6 +131,7 @@ fn three(jobs: &Arc<dyn JobRegistry>, config: &Config) -> Result<[Arc<dyn Tool>;
         jobs: Arc::clone(jobs),
         wait: Duration::from_millis(config.wait_timeout_ms.get()),
         longest_wait: Duration::from_millis(config.max_wait_timeout_ms.get()),
+        cap: config.max_result_bytes.as_len(),
     };
     Ok([simple::tool::<Output>(&host)?, simple::tool::<List>(&host)?, simple::tool::<Kill>(&host)?])
 }
@@ -140,4 +144,22 @@ struct Host {
     wait: Duration,
     /// How long to wait at most.
     longest_wait: Duration,
+    /// Most bytes of one result.
+    cap: usize,
+}
+
+/// Who calls: without an agent, whoever may see the jobs that nobody owns.
+struct Caller(Option<Arc<Agent>>);
+
+impl Family for Host {
+    const ERROR: &'static str = arguments::ERROR;
+    type Caller = Caller;
+
+    fn caller(call: &ToolCall) -> Result<Caller, ToolError> {
+        Ok(Caller(call.agent.clone()))
+    }
+
+    fn cap(&self) -> usize {
+        self.cap
+    }
 }

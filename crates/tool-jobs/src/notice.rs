@@ -11,6 +11,8 @@ use crate::{CompletionDelivery, Config, text};
 /// the tools tells of the end, the notice is obsolete.
 pub(crate) struct Notifier {
     wakes: u32,
+    /// Most bytes of a notice.
+    cap: usize,
 }
 
 impl Notifier {
@@ -21,6 +23,7 @@ impl Notifier {
                 CompletionDelivery::Wakeup => most,
                 CompletionDelivery::Quiet => 0,
             },
+            cap: config.max_result_bytes.as_len(),
         }
     }
 
@@ -36,7 +39,7 @@ impl Notifier {
         if told.is_set() {
             return;
         }
-        let text = text::notice(job, text::cap(job));
+        let text = text::notice(job, text::cap(job, self.cap));
         owner.inbox().push(Notice::new(text).waking(self.wakes).unless(told.clone()));
     }
 }

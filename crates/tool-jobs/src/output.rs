@@ -1,21 +1,16 @@
 //! `job_output`: what a job has put out since it was last read, and how far it is.
 
-use std::sync::Arc;
-
-use agents::Agent;
 use dsh_core::Cancel;
 use jobs::{JobReading, JobSnapshot};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
-use tools::{ToolError, ToolKind, text::Keep};
+use tools::{ToolError, ToolKind, simple::Simple, text::Keep};
 
 use crate::{
-    Host,
+    Caller, Host,
     arguments::{job_id, refused, timeout},
-    schema,
-    simple::Simple,
-    text,
+    schema, text,
 };
 
 const DESCRIPTION: &str = "Read what a background job has put out since it was last read, and how \
@@ -46,8 +41,8 @@ pub(crate) struct OutputValue {
 }
 
 impl OutputValue {
-    fn new(JobReading { mut job, output }: JobReading) -> Self {
-        let cap = text::cap(&job);
+    fn new(JobReading { mut job, output }: JobReading, most: usize) -> Self {
+        let cap = text::cap(&job, most);
         let text = text::output(&job, &output, cap);
         text::shorten_label(&mut job, cap - text.len());
         Self { text, job }
@@ -61,16 +56,17 @@ impl Simple for Output {
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Read;
     const KEEP: Keep = Keep::Tail;
+    type Host = Host;
     type Args = Args;
     type Value = OutputValue;
 
-    fn output() -> Value {
+    fn output(_: &Host) -> Value {
         schema::output()
     }
 
     async fn run(
         host: &Host,
-        caller: Option<&Arc<Agent>>,
+        Caller(caller): &Caller,
         args: Args,
         cancel: &Cancel,
     ) -> Result<OutputValue, ToolError> {
@@ -78,13 +74,14 @@ impl Simple for Output {
         let asked = args.timeout_ms.as_ref().map(timeout).transpose()?;
         if args.wait == Some(true) {
             let most = asked.unwrap_or(host.wait).min(host.longest_wait);
-            host.jobs.wait(caller, &args.job_id, most, cancel).await.map_err(refused)?;
+            host.jobs.wait(caller.as_ref(), &args.job_id, most, cancel).await.map_err(refused)?;
         }
-        let reading = host.jobs.read(caller, &args.job_id).await.map_err(refused)?;
-        Ok(OutputValue::new(reading))
+        let reading =
+            host.jobs.read(caller.as_ref(), &args.job_id, cancel).await.map_err(refused)?;
+        Ok(OutputValue::new(reading, host.cap))
     }
 
-    fn text(value: &OutputValue) -> String {
+    fn text(_: &Value, value: &OutputValue, _: usize) -> String {
         value.text.clone()
     }
 }

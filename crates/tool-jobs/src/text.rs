@@ -11,11 +11,9 @@
 use jobs::{JobOutput, JobSnapshot};
 use tools::text::{TRUNCATED, escape, head, tail};
 
-use crate::MOST_BYTES;
-
-/// Most bytes of a text about this job.
-pub fn cap(job: &JobSnapshot) -> usize {
-    job.output_limit_bytes.unwrap_or(MOST_BYTES)
+/// Most bytes of a text about this job, where `most` is the bound of any.
+pub fn cap(job: &JobSnapshot, most: usize) -> usize {
+    job.output_limit_bytes.map_or(most, |it| it.min(most))
 }
 
 /// `completed, wait: stdin_read`, or `running`.

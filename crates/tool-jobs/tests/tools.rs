@@ -280,6 +280,31 @@ async fn how_often_an_idle_agent_is_woken_is_configured() {
     }
 }
 
+/// The row's bound holds for every tool, whatever a producer allows and whatever goes wrong.
+#[tokio::test]
+async fn every_text_keeps_the_bound_of_the_row() {
+    let (host, agent) = boot("{ maxResultBytes: 100 }").await;
+    for limit in [None, Some(1000), Some(64)] {
+        let work = start(&host, &agent, limit);
+        work.put_out(&"x".repeat(500));
+    }
+    let long = "no-such-job-".repeat(50);
+    for (number, most) in [(1, 100), (2, 100), (3, 64)] {
+        let read = host.call(&agent, "job_output", id(&format!("pty-send-{number}"))).await.text();
+        assert_eq!(read.len(), most, "{read}");
+    }
+    for (tool, arguments) in [
+        ("job_list", json!({})),
+        ("job_output", id(&long)),
+        ("job_kill", id(&long)),
+        ("job_kill", json!({ "job": long })),
+    ] {
+        let text = host.call(&agent, tool, arguments).await.text();
+        assert!(text.len() <= 100 && text.ends_with("\n[output truncated]"), "{tool}: {text}");
+    }
+    host.dispose().await.unwrap();
+}
+
 #[tokio::test]
 async fn at_the_smallest_bound_every_id_survives() {
     let (host, agent) = boot("{}").await;

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use agents::Agent;
 use dsh_core::{SafeInteger, number::MAX_SAFE_INTEGER};
-use serde::de::DeserializeOwned;
-use serde_json::{Number, Value};
+use serde_json::Number;
 use terminal::TerminalError;
 use tools::{ToolCall, ToolError};
 
+/// The family's name.
+pub(crate) const ERROR: &str = "TerminalError";
+
 /// An error under the family's name.
 pub(crate) fn failure(code: &str, message: impl Into<String>) -> ToolError {
-    ToolError::new("TerminalError", code, message)
+    ToolError::new(ERROR, code, message)
 }
 
 /// The session service's own errors keep text and code.
@@ -30,11 +32,6 @@ pub(crate) fn agent(call: &ToolCall) -> Result<&Arc<Agent>, ToolError> {
     call.agent
         .as_ref()
         .ok_or_else(|| failure("NO_AGENT", "terminal tools require an initiating agent"))
-}
-
-/// The arguments as `T`.
-pub(crate) fn parse<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
-    T::deserialize(arguments).map_err(invalid)
 }
 
 /// Refuses an empty id.

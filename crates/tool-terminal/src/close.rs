@@ -7,13 +7,12 @@ use dsh_core::Cancel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tools::{ToolError, ToolKind};
+use tools::{ToolError, ToolKind, simple::Simple};
 
 use crate::{
     Host,
     arguments::{refused, session_id},
     schema,
-    simple::Simple,
     text::{self, Keep},
 };
 
@@ -49,6 +48,7 @@ impl Simple for Close {
     const NAME: &'static str = "terminal_close";
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Delete;
+    type Host = Host;
     type Args = Args;
     type Value = Closed;
 

@@ -6,8 +6,8 @@
 //! - a session or job id is whole in the text that issues it, however small the bound;
 //! - what a send types is logged only after the terminal is known to have shown it.
 //!
-//! Reading order: [`text`] (pure) → `value`, `schema` (what crosses the wire) → `simple` (the
-//! skeleton of all tools but `send`) → one file per tool → `background`.
+//! Reading order: [`text`] (pure) → `value`, `schema` (what crosses the wire) → one file per
+//! tool, on the skeleton of [`tools::simple`] all but `send` → `background`.
 
 mod arguments;
 mod background;
@@ -18,7 +18,6 @@ mod read;
 pub mod schema;
 mod send;
 mod signal;
-mod simple;
 pub mod text;
 mod typed;
 pub mod value;
@@ -26,15 +25,19 @@ pub mod value;
 use std::sync::Arc;
 
 pub use crate::send::settled;
+use agents::Agent;
 use dsh_core::{Ctx, Deps, Lookup, Plugin, Provided, SafeInteger, async_trait, register_plugin};
 use jobs::Jobs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use system_prompt::{Section, SystemPrompt};
 use terminal::{TerminalRegistry, Terminals};
-use tools::{Content, ContentBlock, DialectError, Tool, Tools};
+use tools::{
+    DialectError, Tool, ToolCall, ToolError, Tools,
+    simple::{self, Family},
+};
 
-use crate::{close::Close, list::List, open::Open, read::Read, signal::Signal, text::Keep};
+use crate::{close::Close, list::List, open::Open, read::Read, signal::Signal};
 
 const GUIDANCE: &str = "Use a terminal session only when work needs persistent terminal state or \
 interactive stdin; prefer shell/read/write/edit for bounded one-shot operations. Track every \
@@ -129,14 +132,15 @@ struct Host {
     cap: usize,
 }
 
-impl Host {
-    /// Bounds a result of one text, whatever its origin. More blocks keep their shape.
-    fn bound(&self, keep: Keep, mut content: Content) -> Content {
-        if let [ContentBlock::Text { text }] = content.as_mut_slice()
-            && text.len() > self.cap
-        {
-            *text = text::bound(keep, text, self.cap);
-        }
-        content
+impl Family for Host {
+    const ERROR: &'static str = arguments::ERROR;
+    type Caller = Arc<Agent>;
+
+    fn caller(call: &ToolCall) -> Result<Arc<Agent>, ToolError> {
+        arguments::agent(call).cloned()
+    }
+
+    fn cap(&self) -> usize {
+        self.cap
     }
 }

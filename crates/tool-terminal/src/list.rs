@@ -7,9 +7,9 @@ use dsh_core::Cancel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tools::{ToolError, ToolKind};
+use tools::{ToolError, ToolKind, simple::Simple};
 
-use crate::{Host, schema, simple::Simple, text, value::ListedSession};
+use crate::{Host, schema, text, value::ListedSession};
 
 const DESCRIPTION: &str = "List your terminal sessions, one a line: id, name, kind, whether the \
 shell runs or how it exited, and its process id. An exited session can still be read until it is \
@@ -24,6 +24,7 @@ impl Simple for List {
     const NAME: &'static str = "terminal_list";
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Read;
+    type Host = Host;
     type Args = Args;
     type Value = Vec<ListedSession>;
 

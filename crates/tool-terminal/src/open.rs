@@ -8,14 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use terminal::SpawnRequest;
-use tools::{ToolError, ToolKind};
+use tools::{ToolError, ToolKind, simple::Simple};
 
 use crate::{
     Host,
     arguments::{invalid, refused},
-    schema,
-    simple::Simple,
-    text,
+    schema, text,
     value::OpenValue,
 };
 
@@ -42,6 +40,7 @@ impl Simple for Open {
     const NAME: &'static str = "terminal_open";
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Execute;
+    type Host = Host;
     type Args = Args;
     type Value = OpenValue;
 

@@ -8,13 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 use terminal::{Lines, ReadPage, ReadRequest};
-use tools::{ToolError, ToolKind};
+use tools::{ToolError, ToolKind, simple::Simple};
 
 use crate::{
     Host,
     arguments::{refused, session_id, whole},
     schema,
-    simple::Simple,
     text::{self, Keep},
 };
 
@@ -64,6 +63,7 @@ impl Simple for Read {
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Read;
     const KEEP: Keep = Keep::Tail;
+    type Host = Host;
     type Args = Args;
     type Value = ReadPage;
 

@@ -14,17 +14,19 @@ use serde_json::Value;
 use terminal::{SendOperation, SendOutcome, SendRequest, Shown, TerminalError};
 use tools::{
     CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
-    ToolOutput, ToolResult, ToolSpec, parameters_of, withhold,
+    ToolOutput, ToolResult, ToolSpec, parameters_of,
+    simple::{Family as _, json, parse, typed},
+    withhold,
 };
 
 use crate::{
     Host,
-    arguments::{agent, failure, parse, refused, session_id},
+    arguments::{agent, failure, refused, session_id},
     background::{Background, PTY_SEND, Typing},
     schema,
     text::{self, Keep},
     typed::Typed,
-    value::{self, SendValue, typed},
+    value::SendValue,
 };
 
 const DESCRIPTION: &str = "Type text into a terminal session, press Enter, and wait until the \
@@ -148,7 +150,7 @@ impl Send {
             log_arguments = (!shown.hidden && shown.bytes == length).then_some(arguments);
         }
         let value = SendValue::Background { job_id: job.id.to_string() };
-        Ok(ToolOutput { value: value::json(&value)?, log_arguments })
+        Ok(ToolOutput { value: json::<Host>(&value)?, log_arguments })
     }
 }
 
@@ -160,7 +162,7 @@ impl Tool for Send {
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
         let owner = agent(&call)?;
-        let args: Args = parse(&call.arguments)?;
+        let args: Args = parse::<Host, _>(&call.arguments)?;
         session_id(&args.session_id)?;
         if let Some(reason) = call.cancel.reason() {
             return Err(refused(TerminalError::Cancelled { reason: reason.to_owned() }));
@@ -185,7 +187,7 @@ impl Tool for Send {
         self.typed.note(&args.session_id, &args.text, outcome.echoed, asks_unseen);
         let log_arguments = outcome.echoed.then(|| call.arguments.clone());
         let value = SendValue::foreground(outcome, self.host.report_state, self.host.cap);
-        Ok(ToolOutput { value: value::json(&value)?, log_arguments })
+        Ok(ToolOutput { value: json::<Host>(&value)?, log_arguments })
     }
 
     fn render(&self, _: &Value, value: &Value) -> String {

@@ -7,13 +7,12 @@ use dsh_core::Cancel;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tools::{ToolError, ToolKind};
+use tools::{ToolError, ToolKind, simple::Simple};
 
 use crate::{
     Host,
     arguments::{refused, session_id},
     schema,
-    simple::Simple,
     text::{self, Keep},
 };
 
@@ -50,6 +49,7 @@ impl Simple for Signal {
     const NAME: &'static str = "terminal_signal";
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Execute;
+    type Host = Host;
     type Args = Args;
     type Value = Delivered;
 

@@ -1,15 +1,13 @@
 //! The structured values of the tools. Property names and types are the wire's; optional ones are
 //! left out, never null, except where the wire says null.
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use terminal::{
     InputReceipt, LastCommand, Missing, SendOutcome, SendState, SessionSnapshot, SessionStatus,
     Spawned, WaitReason,
 };
-use tools::ToolError;
 
-use crate::{arguments::failure, text};
+use crate::text;
 
 /// `terminal_open`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,15 +172,3 @@ impl SendValue {
 
 /// Room for the line that tells what is missing.
 const NOTE_BYTES: usize = 256;
-
-/// A value as JSON. Fails only for a value that has no JSON form, which none of these is.
-pub(crate) fn json(value: &impl Serialize) -> Result<Value, ToolError> {
-    serde_json::to_value(value)
-        .map_err(|error| failure("BACKEND_FAILED", format!("the result has no JSON form: {error}")))
-}
-
-/// The text of a value of type `T`. A value that a layer put in place of the tool's own, and that
-/// does not have its shape, is shown as it is.
-pub(crate) fn typed<T: DeserializeOwned>(value: &Value, text: impl FnOnce(&T) -> String) -> String {
-    T::deserialize(value).map_or_else(|_| value.to_string(), |it| text(&it))
-}

@@ -19,6 +19,7 @@ pub mod intent;
 pub mod layer;
 pub mod registry;
 pub mod schema;
+pub mod simple;
 pub mod text;
 pub mod tool;
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use dsh_core::Cancel;
 use jobs::{Ending, JobEnd, JobRegistry as _, JobStatus};
 
 use super::{Work, World, request};
@@ -13,7 +14,7 @@ async fn a_stream_is_read_once_and_its_rest_after_the_end() {
     let work = Work::new();
     world.start(Some(&agent), &work).unwrap();
     let read = async || {
-        let reading = world.jobs.read(Some(&agent), "test-1").await.unwrap();
+        let reading = world.jobs.read(Some(&agent), "test-1", &Cancel::new()).await.unwrap();
         (reading.output.text, reading.job.status)
     };
     assert_eq!(read().await, (String::new(), JobStatus::Running));
@@ -28,13 +29,46 @@ async fn a_stream_is_read_once_and_its_rest_after_the_end() {
     world.dispose().await;
 }
 
+/// Whoever cancels does not get what was read, so it is there for the next reading; and nobody has
+/// been told of the end.
+#[tokio::test]
+async fn a_cancelled_reading_takes_nothing() {
+    let world = World::new();
+    let agent = world.agent("a");
+    let work = Work::new();
+    world.start(Some(&agent), &work).unwrap();
+    let (cancelled, live) = (Cancel::new(), Cancel::new());
+    cancelled.cancel("gone");
+    let read = async |cancel| {
+        let reading = world.jobs.read(Some(&agent), "test-1", cancel).await;
+        reading.map(|it| (it.output.text, it.job.status)).map_err(|it| it.code())
+    };
+    let refused = Err("CANCELLED");
+    work.put_out("one, ");
+    assert_eq!(read(&cancelled).await, refused);
+    work.put_out("two, ");
+    assert_eq!(read(&cancelled).await, refused);
+    assert_eq!(read(&live).await, Ok(("one, two, ".to_owned(), JobStatus::Running)));
+    work.put_out("three, ");
+    assert_eq!(read(&cancelled).await, refused);
+    work.put_out("four");
+    work.complete();
+    world.ended(Some(&agent), "test-1").await;
+    assert_eq!(read(&cancelled).await, refused);
+    assert_eq!(world.done(), [("test-1".to_owned(), false)]);
+    assert_eq!(read(&live).await, Ok(("three, four".to_owned(), JobStatus::Completed)));
+    assert_eq!(read(&live).await, Ok((String::new(), JobStatus::Completed)));
+    world.dispose().await;
+}
+
 #[tokio::test]
 async fn an_output_that_comes_with_the_end_stays() {
     let world = World::new();
     let agent = world.agent("a");
     let work = Work::new();
     world.start(Some(&agent), &work).unwrap();
-    let read = async || world.jobs.read(Some(&agent), "test-1").await.unwrap().output.text;
+    let read =
+        async || world.jobs.read(Some(&agent), "test-1", &Cancel::new()).await.unwrap().output.text;
     assert_eq!(read().await, "");
     work.end(JobEnd::new(Ending::Completed, "done").with_output("the answer"));
     world.ended(Some(&agent), "test-1").await;
@@ -54,9 +88,9 @@ async fn what_is_kept_is_bounded_and_its_newest_part() {
     work.put_out("0123é6789");
     work.complete();
     world.ended(None, "test-1").await;
-    let output = world.jobs.read(None, "test-1").await.unwrap().output;
+    let output = world.jobs.read(None, "test-1", &Cancel::new()).await.unwrap().output;
     assert_eq!((output.text.as_str(), output.truncated), ("6789", true));
-    let again = world.jobs.read(None, "test-1").await.unwrap().output;
+    let again = world.jobs.read(None, "test-1", &Cancel::new()).await.unwrap().output;
     assert_eq!((again.text.as_str(), again.truncated), ("", false));
     world.dispose().await;
 }
@@ -75,7 +109,7 @@ async fn a_thousand_jobs_leave_no_growth() {
         drop(work);
         world.ended(Some(&agent), id.as_str()).await;
         if number % 2 == 0 {
-            world.jobs.read(Some(&agent), id.as_str()).await.unwrap();
+            world.jobs.read(Some(&agent), id.as_str(), &Cancel::new()).await.unwrap();
         }
     }
     let listed = world.jobs.list(Some(&agent));

@@ -99,7 +99,7 @@ async fn work_that_cannot_be_cancelled_has_failed() {
         assert!(failed.detail.unwrap().contains("orphaned"));
         // Its own end comes too late, and what it had put out is not lost.
         work.complete();
-        let reading = world.jobs.read(Some(&agent), "test-1").await.unwrap();
+        let reading = world.jobs.read(Some(&agent), "test-1", &Cancel::new()).await.unwrap();
         assert_eq!(
             (reading.job.status, reading.output.text.as_str()),
             (JobStatus::Failed, "so far")
@@ -138,13 +138,13 @@ async fn an_end_that_nobody_was_told_of_is_announced_as_such_once() {
     let work = Work::new();
     world.start(Some(&agent), &work).unwrap();
     // A look at a live job tells of no end.
-    world.jobs.read(Some(&agent), "test-1").await.unwrap();
+    world.jobs.read(Some(&agent), "test-1", &Cancel::new()).await.unwrap();
     let short = Duration::from_millis(1);
     world.jobs.wait(Some(&agent), "test-1", short, &Cancel::new()).await.unwrap();
     work.complete();
     world.ended(Some(&agent), "test-1").await;
     testkit::wait_until("announced", || world.done() == [("test-1".to_owned(), false)]).await;
-    world.jobs.read(Some(&agent), "test-1").await.unwrap();
+    world.jobs.read(Some(&agent), "test-1", &Cancel::new()).await.unwrap();
     world.jobs.wait(Some(&agent), "test-1", LONG, &Cancel::new()).await.unwrap();
     world.jobs.kill(Some(&agent), "test-1", "late").unwrap();
     assert_eq!(world.done().len(), 1);
@@ -311,7 +311,7 @@ async fn an_end_that_comes_second_hands_over_what_it_has_read() {
         world.jobs.start(request).unwrap();
         assert_eq!(world.ended(None, "test-1").await.status, JobStatus::Failed);
         for text in texts {
-            let reading = world.jobs.read(None, "test-1").await.unwrap();
+            let reading = world.jobs.read(None, "test-1", &Cancel::new()).await.unwrap();
             let status = reading.job.status;
             assert_eq!((reading.output.text.as_str(), status), (text, JobStatus::Failed));
         }

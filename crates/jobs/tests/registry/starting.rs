@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use dsh_core::Scope;
+use dsh_core::{Cancel, Scope};
 use jobs::{JobError, JobKind, JobRegistry as _, JobRequest, JobStatus};
 use testkit::guarded;
 
@@ -160,7 +160,7 @@ async fn jobs_are_their_owners() {
         for id in ["test-1", "test-9", ""] {
             let refused = [
                 world.jobs.get(caller, id).unwrap_err(),
-                world.jobs.read(caller, id).await.unwrap_err(),
+                world.jobs.read(caller, id, &Cancel::new()).await.unwrap_err(),
                 world.jobs.kill(caller, id, "mine").unwrap_err(),
                 world
                     .jobs

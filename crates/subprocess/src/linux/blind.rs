@@ -85,6 +85,8 @@ mod tests {
             cwd: "/".into(),
             size: TerminalSize { rows: one, cols: one },
             isolation: crate::host::Isolation::None,
+            umask: 0o022,
+            confinement: crate::host::Confinement::None,
         };
         let mut process = LocalProcess::start(&spec, None, false).unwrap();
         let mut output = Vec::new();

@@ -4,7 +4,7 @@
 //! [`probe`] evidence (with [`decode`] and [`descriptor`]), [`teardown`] the end (of whom:
 //! [`members`], of each: [`target`], without `/proc`: [`blind`]), [`at_once`] the end without an
 //! order, [`supervisor`] and [`record`] the end after the host's own (of whom: [`remains`], [`cgroup`]),
-//! [`reaper`] orphans, [`sys`] every line of `unsafe`.
+//! [`reaper`] orphans, [`inherited`] what the host does not hand on, [`sys`] every line of `unsafe`.
 
 mod at_once;
 mod blind;
@@ -13,6 +13,7 @@ mod command_line;
 mod decode;
 mod descriptor;
 mod findings;
+mod inherited;
 mod isolation;
 mod mark;
 mod members;
@@ -44,6 +45,7 @@ pub use self::{
     findings::findings,
     isolation::pid_namespaces_work,
     supervisor::{Reach, SupervisorError, start_supervisor},
+    sys::has_locale,
     usage::capacity,
 };
 use self::{process::LocalProcess, procfs::Proc, record::Word};

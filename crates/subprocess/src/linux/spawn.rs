@@ -8,14 +8,17 @@
 
 use std::{
     io,
-    os::{fd::OwnedFd, unix::process::ExitStatusExt as _},
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::process::ExitStatusExt as _,
+    },
     path::Path,
     process::{Command, Stdio},
     sync::OnceLock,
 };
 
 use rustix::{
-    fs::{Access, access},
+    fs::{Access, Mode, access},
     process::{
         Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal,
         set_child_subreaper, waitid,
@@ -32,7 +35,7 @@ use super::{
     signals::name_of,
     sys,
 };
-use crate::host::{ExitStatus, Isolation, SpawnError, TerminalSpec};
+use crate::host::{Confinement, ExitStatus, Isolation, SpawnError, TerminalSpec};
 
 /// The session leader.
 ///
@@ -68,8 +71,13 @@ pub(crate) fn start(spec: &TerminalSpec, pty: &Pty) -> Result<Leader, SpawnError
     if spec.isolation == Isolation::PidNamespace {
         sys::mount_own_proc(&mut command);
     }
+    let ruleset = match &spec.confinement {
+        Confinement::None => None,
+        Confinement::Landlock(ruleset) => Some(ruleset.as_fd()),
+    };
+    let umask = Mode::from_raw_mode(spec.umask.into());
     let start = || {
-        let mut start = || sys::spawn_session_leader(&mut command, mark.rttime());
+        let mut start = || sys::spawn_session_leader(&mut command, mark.rttime(), umask, ruleset);
         match spec.isolation {
             Isolation::None => start(),
             Isolation::PidNamespace => isolation::in_pid_namespace(start),
@@ -169,7 +177,6 @@ impl Leader {
     }
 
     fn wait(&self, options: WaitIdOptions) -> Option<ExitStatus> {
-        use std::os::fd::AsFd as _;
         match waitid(WaitId::PidFd(self.pidfd.get_ref().as_fd()), options) {
             Ok(None) => None,
             Ok(Some(status)) => Some(

@@ -1,5 +1,5 @@
 //! The calls that need `unsafe`: the part of a child's start between `fork` and `exec`, the fork of
-//! the supervisor, a look into another process's memory, the descriptor inside portable-pty's master, and the promise tokio
+//! the supervisor, a look into another process's memory, a question to the C library, the descriptor inside portable-pty's master, and the promise tokio
 //! wants about a descriptor it watches.
 //!
 //! This is the one module of the crate where `unsafe` is allowed; each use says why it is sound.
@@ -8,7 +8,7 @@
 use std::{
     io,
     os::{
-        fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
+        fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},
         unix::process::CommandExt as _,
     },
     panic::{AssertUnwindSafe, catch_unwind},
@@ -16,14 +16,27 @@ use std::{
 };
 
 use portable_pty::MasterPty;
+use rustix::{
+    fs::Mode,
+    thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs},
+};
 use tokio::io::{Interest, unix::AsyncFd};
+
+use super::inherited;
 
 /// Starts `command`, whose standard input must be a terminal, as the leader of a new session on
 /// that terminal: default signal dispositions, an empty signal mask, no descriptor but 0, 1 and 2.
 ///
 /// `rttime_mark` becomes the limit on unblocked real-time CPU time (see [`Mark`](super::mark::Mark)).
-/// The umask is the host's, as with any program a user starts. A failed `exec` is an error here.
-pub(crate) fn spawn_session_leader(command: &mut Command, rttime_mark: u64) -> io::Result<Child> {
+/// The umask is `mask`; limits and priority are a fresh login's. With a Landlock ruleset, its rules hold
+/// for the program and all it starts. A failed `exec` is an error here.
+pub(crate) fn spawn_session_leader(
+    command: &mut Command,
+    rttime_mark: u64,
+    mask: Mode,
+    ruleset: Option<BorrowedFd<'_>>,
+) -> io::Result<Child> {
+    let ruleset = ruleset.map(|it| it.as_raw_fd());
     let prepare = move || {
         // The kernel's `struct sigaction`, whose order of fields depends on the architecture: all
         // zero is the default disposition without flags.
@@ -42,11 +55,16 @@ pub(crate) fn spawn_session_leader(command: &mut Command, rttime_mark: u64) -> i
             let mut none = std::mem::zeroed::<libc::sigset_t>();
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+            inherited::reset(mask);
             // Refused where the host itself is limited further: the mark is then one sign less.
             libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit);
             close_on_exec_above_stderr();
             if libc::setsid() == -1 || libc::ioctl(0, libc::TIOCSCTTY, 0) == -1 {
                 return Err(io::Error::last_os_error());
+            }
+            // Last: what comes before may need what is given up here.
+            if let Some(ruleset) = ruleset {
+                restrict_self(ruleset)?;
             }
         }
         Ok(())
@@ -55,6 +73,47 @@ pub(crate) fn spawn_session_leader(command: &mut Command, rttime_mark: u64) -> i
     // neither allocates nor takes a lock (an `io::Error` of an OS code is a plain number).
     unsafe { command.pre_exec(prepare) }.spawn()
 }
+
+/// Puts the calling process under a Landlock ruleset, for ever: without a way to new privileges, and
+/// without the capabilities that reach around any rule about files.
+///
+/// # Safety
+/// Only for a freshly forked child: what the calling thread may do changes.
+unsafe fn restrict_self(ruleset: RawFd) -> io::Result<()> {
+    // The kernel asks for this of whoever restricts itself without a capability, lest a set-user-id
+    // program runs into rules it knows nothing of. With it, no `exec` brings a capability back.
+    set_no_new_privs(true)?;
+    let all = capabilities(None)?;
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: all.effective & UNDER_RULES,
+            permitted: all.permitted & UNDER_RULES,
+            inheritable: all.inheritable & UNDER_RULES,
+        },
+    )?;
+    // SAFETY: a plain system call on numbers; a descriptor that is no ruleset is an error return.
+    if unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// What a privileged process keeps under a ruleset: about what the root of a container has, device
+/// nodes left out. Loading modules, raw access to devices and the like is gone.
+const UNDER_RULES: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::SETPCAP)
+    .union(CapabilitySet::NET_BIND_SERVICE)
+    .union(CapabilitySet::NET_RAW)
+    .union(CapabilitySet::SYS_CHROOT)
+    .union(CapabilitySet::AUDIT_WRITE)
+    .union(CapabilitySet::SETFCAP);
 
 /// Marks every descriptor above 2 close-on-exec; the one `std` reports a failed exec on is marked
 /// already and must stay open until then.
@@ -153,6 +212,21 @@ pub(crate) fn fork_for(kept: &OwnedFd, work: impl FnOnce(OwnedFd)) -> io::Result
     let done = catch_unwind(AssertUnwindSafe(|| work(kept)));
     // SAFETY: ends the copy without running what the original has registered for its own end.
     unsafe { libc::_exit(i32::from(done.is_err())) }
+}
+
+/// Whether the C library of this host knows a locale of that name. Not one with a NUL in it.
+pub fn has_locale(name: &str) -> bool {
+    let Ok(name) = std::ffi::CString::new(name) else { return false };
+    // SAFETY: `name` is a string that outlives the call; a null base asks for a locale of its own,
+    // which nobody else knows and which is freed here. Neither call touches the current locale.
+    unsafe {
+        let found = libc::newlocale(libc::LC_CTYPE_MASK, name.as_ptr(), std::ptr::null_mut());
+        if found.is_null() {
+            return false;
+        }
+        libc::freelocale(found);
+    }
+    true
 }
 
 /// Reads `buffer.len()` bytes at `address` of process `pid`; fewer where the mapping ends.

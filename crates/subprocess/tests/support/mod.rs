@@ -31,6 +31,8 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> TerminalSpec {
         cwd: "/".into(),
         size: size(),
         isolation: subprocess::Isolation::None,
+        umask: 0o022,
+        confinement: subprocess::Confinement::None,
     }
 }
 

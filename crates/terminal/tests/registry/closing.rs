@@ -53,6 +53,24 @@ async fn a_failed_close_rejects_all_and_can_be_retried() {
 }
 
 #[tokio::test]
+async fn a_close_that_hangs_holds_up_nobody_else() {
+    let it = Fixture::boot().await;
+    let agent = it.host.agent("a");
+    it.open(&agent).await;
+    let gate = it.script.hold(Step::Close);
+    let closer = it.killing(&agent, "pty-1");
+    gate.arrived().await;
+    it.open(&agent).await;
+    it.terminals.start_send(&agent, "pty-2", line("x")).unwrap();
+    assert!(it.terminals.kill(&agent, "pty-2", "").await.unwrap());
+    assert_eq!(it.ids(&agent), ["pty-1"]);
+    assert!(!closer.is_finished() && it.terminals.has_owner_activity(&agent));
+    gate.open();
+    assert!(closer.await.unwrap().unwrap());
+    it.host.dispose().await.unwrap();
+}
+
+#[tokio::test]
 async fn dropping_the_caller_does_not_stop_the_close() {
     let it = Fixture::boot().await;
     let agent = it.host.agent("a");

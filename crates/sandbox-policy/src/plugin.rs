@@ -1,0 +1,87 @@
+//! The `sandbox-policy` row.
+
+use std::{path::PathBuf, sync::Arc};
+
+use agents::Agents;
+use anyhow::ensure;
+use dsh_core::{ConfigError, Ctx, Deps, Plugin, Provided, async_trait};
+
+use crate::{
+    Network, PolicyRegistry, SandboxMode, SandboxPolicy,
+    policy::{is_folder_to_allow, temporary_folders},
+};
+
+/// Configuration of [`SandboxPolicyPlugin`].
+#[derive(Debug, Default, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct SandboxPolicyConfig {
+    /// The mode of every agent that is not told otherwise. A confined one needs a row such as
+    /// `sandbox-landlock`.
+    pub mode: SandboxMode,
+    /// The network of confined agents.
+    pub network: Network,
+    /// Folders besides the workspace that `workspace-write` may write to, as absolute paths; by
+    /// default the temporary ones: /tmp, /var/tmp, /dev/shm and `$TMPDIR`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writable_folders: Option<Vec<PathBuf>>,
+}
+
+/// Provides [`SandboxPolicy`].
+pub struct SandboxPolicyPlugin;
+
+#[async_trait]
+impl Plugin for SandboxPolicyPlugin {
+    const NAME: &'static str = "sandbox-policy";
+    type Config = SandboxPolicyConfig;
+    type Inject = (Agents,);
+    type Provide = SandboxPolicy;
+
+    fn check(config: &SandboxPolicyConfig) -> Vec<ConfigError> {
+        let folders = config.writable_folders.iter().flatten().enumerate();
+        let mut problems: Vec<_> = folders
+            .filter(|(_, path)| !is_folder_to_allow(path))
+            .map(|(index, path)| {
+                let message = format!(
+                    "must be the absolute path of a folder other than /, got `{}`",
+                    path.display()
+                );
+                ConfigError::new(format!("writableFolders[{index}]"), message)
+            })
+            .collect();
+        if config.network != Network::Full && !config.mode.is_confined() {
+            let message = format!(
+                "`{}` needs a confined mode, and `mode` is `{}`: nothing is enforced then",
+                config.network.name(),
+                config.mode.name()
+            );
+            problems.push(ConfigError::new("network", message).and_about("mode"));
+        }
+        problems
+    }
+
+    async fn setup(
+        ctx: &Ctx,
+        _: Deps<Self>,
+        config: SandboxPolicyConfig,
+    ) -> anyhow::Result<Provided<Self>> {
+        let folders = match config.writable_folders {
+            Some(folders) => {
+                for folder in &folders {
+                    ensure!(
+                        folder.is_dir(),
+                        "writableFolders: there is no folder `{}`",
+                        folder.display()
+                    );
+                }
+                folders
+            }
+            None => temporary_folders(std::env::var_os("TMPDIR").map(PathBuf::from)),
+        };
+        let registry = Arc::new(PolicyRegistry::new(config.mode, config.network, folders));
+        let to_check = Arc::clone(&registry);
+        ctx.when_started(move || async move { Ok(to_check.check_mode(to_check.default_mode())?) });
+        Ok(registry)
+    }
+}
+
+dsh_core::register_plugin!(SandboxPolicyPlugin);
