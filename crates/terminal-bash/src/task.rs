@@ -558,7 +558,8 @@ impl Task {
 
     /// Ends the session if it is at a limit. A live send settles by the end of the shell.
     async fn look_at_limits(&mut self) {
-        if self.live.is_some() {
+        // What a shell that ended by itself left has no idle time, but may still take too much.
+        if self.live.is_some() || self.exit.is_some() {
             self.limits.used(self.now());
         }
         let measured = if self.limits.measures() { self.process.usage().await } else { None };

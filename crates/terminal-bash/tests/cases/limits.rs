@@ -68,7 +68,15 @@ fn a_session_that_nobody_uses_ends() {
         assert_ended_at(&shell, "idle 1 s");
         let refused = shell.signal(terminal::Signal::Interrupt).await.unwrap_err();
         assert_eq!(refused.code(), "SESSION_EXITED");
+        // One that ended by itself before says that, however long ago it is.
+        let ended = bench.open().await;
+        ended.send("exit 3").await;
         assert_eq!(shell.close().await, Ok(true));
+        let third = bench.open().await;
+        let exited = || third.terminals().list(&bench.agent)[1].status != SessionStatus::Running;
+        wait_until("another one ends later", exited).await;
+        let by_itself = TerminalError::SessionExited { id: ended.id.clone() };
+        assert_eq!(ended.start("true", true).map(|_| ()), Err(by_itself));
     });
 }
 
