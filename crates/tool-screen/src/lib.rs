@@ -37,8 +37,9 @@ use crate::seen::Seen;
 
 const GUIDANCE: &str = "Programs that draw a whole screen (editors, pagers, monitors, menus) are \
 driven by keys: terminal_keys presses them and returns what changed on the screen, terminal_screen \
-shows all of it. Do not type commands into such a program; leave it first (q, C-c, or Escape and \
-':q!'). To wait for something without typing, use terminal_wait instead of sending empty text, and \
+shows all of it. A session of the type screen, where there is one, has pagers, editors and colours \
+as the user has them. Do not type commands into such a program; leave it first (q, C-c, or Escape \
+and ':q!'). To wait for something without typing, use terminal_wait instead of sending empty text, and \
 to find something in long output use terminal_search and terminal_lines instead of reading all.";
 
 /// Row `tool-screen`: registers the tools and their guidance.

@@ -142,6 +142,7 @@ impl Tool for Keys {
             unpressed: outcome.unpressed,
             last_command: outcome.last_command,
             state: outcome.state,
+            limit: outcome.limit,
             repaired: outcome.repaired,
         };
         let log_arguments = (!hidden).then(|| call.arguments.clone());

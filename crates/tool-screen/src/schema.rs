@@ -73,6 +73,7 @@ pub(crate) fn keys() -> Value {
             "unpressed": { "type": "integer" },
             "lastCommand": last_command(),
             "state": state(),
+            "limit": { "type": "string" },
             "repaired": strings(),
         }),
         &["waitReason", "sessionStatus", "truncated", "unpressed"],

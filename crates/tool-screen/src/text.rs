@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use tool_terminal::text::{exit_line, state_line, status};
+use tool_terminal::text::{exit_line, limit_line, state_line, status};
 use tools::text::{TRUNCATED, escape, head, marked, tail};
 
 use crate::value::{
@@ -118,10 +118,11 @@ pub fn keys(value: &KeysValue, cap: usize) -> String {
         ));
     }
     if !value.repaired.is_empty() {
-        lines.push(format!("[repaired: {}]", value.repaired.join(", ")));
+        lines.push(format!("(The terminal was repaired: {}.)", value.repaired.join(", ")));
     }
     lines.extend(value.last_command.as_ref().map(exit_line));
     lines.extend(value.state.as_ref().and_then(|it| state_line(it, value.wait_reason)));
+    lines.extend(value.limit.as_deref().map(limit_line));
     lines.push(format!("[wait: {}]", value.wait_reason.as_str()));
     lines.push(format!("[session: {}]", status(&value.session_status)));
     let kept = if value.screen.is_some() { Kept::Head } else { Kept::Tail };

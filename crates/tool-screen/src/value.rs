@@ -143,6 +143,9 @@ pub struct KeysValue {
     /// What the session is doing now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<SendState>,
+    /// The limit at which the session was ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
     /// What of the terminal's state was put right.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repaired: Vec<String>,

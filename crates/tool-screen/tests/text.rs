@@ -40,6 +40,7 @@ fn keys(screen: Option<ScreenValue>, output: Option<&str>) -> KeysValue {
         unpressed: 0,
         last_command: None,
         state: None,
+        limit: None,
         repaired: Vec::new(),
     }
 }

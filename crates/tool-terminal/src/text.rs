@@ -222,7 +222,7 @@ pub fn exit_line(command: &LastCommand) -> String {
 }
 
 /// The limit at which the session was ended.
-fn limit_line(limit: &str) -> String {
+pub fn limit_line(limit: &str) -> String {
     format!("[limit: {}]", escape(limit))
 }
 

@@ -234,10 +234,22 @@ impl ScreenState {
             1006 => self.input.mouse_decimal = on,
             25 => self.input.cursor_hidden = !on,
             66 => self.input.keypad = on,
-            6 => {
+            40 => self.input.column_switch = on,
+            3 if self.input.column_switch => {
+                // The number of columns stays, but what else the switch does is done.
                 if let Some(grid) = self.main_mut() {
-                    grid.modes.origin = on;
+                    grid.set_margins(0, usize::MAX);
+                    grid.clear_window();
                     grid.home();
+                }
+            }
+            6 => {
+                if let Some(screen) = &mut self.alternate {
+                    // The grid does so only when it is set.
+                    screen.feed(b"\x1b[H");
+                } else {
+                    self.main.modes.origin = on;
+                    self.main.home();
                 }
             }
             7 => {

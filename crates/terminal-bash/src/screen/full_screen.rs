@@ -58,6 +58,13 @@ pub trait FullScreen: std::fmt::Debug {
         text.trim_end().to_owned()
     }
 
+    /// What of a row is shown in reverse: runs of neighbouring cells, each with the column of its
+    /// first one.
+    fn reversed(&self, row: usize) -> Vec<(usize, String)> {
+        let cells = self.row(row).into_iter();
+        runs(cells.map(|cell| cell.reverse.then_some(cell.text)))
+    }
+
     /// Text of the cursor's row, with the rows it continues, up to the cursor; at most the last
     /// `max` characters.
     fn cursor_line(&self, max: usize) -> String {
@@ -74,4 +81,20 @@ pub trait FullScreen: std::fmt::Debug {
         let skip = text.chars().count().saturating_sub(max);
         text.chars().skip(skip).collect()
     }
+}
+
+/// Neighbouring ones that are there, each run with the place of its first one.
+fn runs(cells: impl Iterator<Item = Option<String>>) -> Vec<(usize, String)> {
+    let mut runs: Vec<(usize, String)> = Vec::new();
+    let mut open = false;
+    for (column, cell) in cells.enumerate() {
+        let goes_on = open;
+        open = cell.is_some();
+        match (cell, runs.last_mut()) {
+            (Some(text), Some((_, run))) if goes_on => run.push_str(&text),
+            (Some(text), _) => runs.push((column, text)),
+            (None, _) => {}
+        }
+    }
+    runs
 }

@@ -192,6 +192,8 @@ struct InputModes {
     mouse: MouseReports,
     mouse_decimal: bool,
     cursor_hidden: bool,
+    /// A program may switch between 80 and 132 columns (mode 40), which clears the window.
+    column_switch: bool,
 }
 
 impl Screen {

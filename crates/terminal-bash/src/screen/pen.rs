@@ -13,13 +13,13 @@ pub(super) struct Pen {
 impl Pen {
     /// Applies the parameters of a sequence, as they are written.
     pub(super) fn apply_text(&mut self, parameters: &[u8]) {
-        let groups = parameters.split(|byte| *byte == b';').map(|group| {
-            let mut parts = group.split(|byte| *byte == b':');
-            let code = std::str::from_utf8(parts.next().unwrap_or_default()).unwrap_or_default();
-            let code = if code.is_empty() { 0 } else { code.parse().unwrap_or(u16::MAX) };
-            (code, parts.next().is_some())
-        });
-        self.apply(groups);
+        // Nearly all that programs write.
+        match parameters {
+            [] | [b'0'] => *self = Self::default(),
+            [b'3', b'0'..=b'7'] => self.foreground = true,
+            [b'4', b'0'..=b'7'] => self.background = true,
+            _ => self.apply(Written { rest: Some(parameters) }),
+        }
     }
 
     /// Applies parameters: each with whether it has parts of its own.
@@ -53,6 +53,34 @@ impl Pen {
                 }
             }
         }
+    }
+}
+
+/// The parameters of a text.
+struct Written<'a> {
+    rest: Option<&'a [u8]>,
+}
+
+impl Iterator for Written<'_> {
+    type Item = (u16, bool);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let text = self.rest?;
+        let (mut code, mut parts) = (0_u16, false);
+        for (at, byte) in text.iter().enumerate() {
+            match byte {
+                b';' => {
+                    self.rest = Some(&text[at + 1..]);
+                    return Some((code, parts));
+                }
+                b'0'..=b'9' if !parts => {
+                    code = code.saturating_mul(10).saturating_add(u16::from(byte - b'0'));
+                }
+                _ => parts = true,
+            }
+        }
+        self.rest = None;
+        Some((code, parts))
     }
 }
 

@@ -30,23 +30,13 @@ impl Screen {
             return shown;
         };
         for row in 0..rows {
-            let mut text = String::with_capacity(usize::from(state.config.cols));
-            let mut open = false;
-            for (column, cell) in full.row(row).into_iter().enumerate() {
-                if cell.reverse {
-                    match shown.highlights.last_mut().filter(|_| open) {
-                        Some(highlight) => highlight.text.push_str(&cell.text),
-                        None => shown.highlights.push(Highlight {
-                            row: number(row),
-                            column: number(column),
-                            text: cell.text.clone(),
-                        }),
-                    }
-                }
-                open = cell.reverse;
-                text.push_str(&cell.text);
-            }
-            shown.rows.push(without_end(text));
+            shown.rows.push(full.text(row));
+            let reversed = full.reversed(row).into_iter();
+            shown.highlights.extend(reversed.map(|(column, text)| Highlight {
+                row: number(row),
+                column: number(column),
+                text,
+            }));
         }
         shown
     }

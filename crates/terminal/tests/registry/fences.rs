@@ -1,18 +1,29 @@
 //! Who may use what: the exact owner, and nobody else.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use agents::Agent;
 use dsh_core::Cancel;
-use terminal::{ReadRequest, Signal, TerminalError};
+use terminal::{
+    KeysRequest, NamedKey, ReadRequest, SearchRequest, Signal, TerminalError, WaitCondition,
+    WaitRequest, WindowSize,
+};
 use testkit::{Step, guarded};
 
 use crate::{Fixture, line, refusal, request};
 
 /// The error of every operation on `id`.
 async fn refusals(it: &Fixture, agent: &Arc<Agent>, id: &str) -> Vec<TerminalError> {
+    let keys = KeysRequest { keys: vec![NamedKey::Enter.into()], cancel: Cancel::new() };
+    let wait = WaitRequest { until: vec![WaitCondition::Exit], timeout: Duration::from_mins(1) };
+    let size = WindowSize { rows: 24, columns: 80 };
     vec![
         refusal(it.terminals.start_send(agent, id, line("ls"))),
+        refusal(it.terminals.start_keys(agent, id, keys)),
+        refusal(it.terminals.screen(agent, id).await),
+        refusal(it.terminals.resize(agent, id, size).await),
+        refusal(it.terminals.wait(agent, id, wait).await),
+        refusal(it.terminals.search(agent, id, SearchRequest::new("x")).await),
         refusal(it.terminals.read(agent, id, ReadRequest::default()).await),
         refusal(it.terminals.signal(agent, id, Signal::Interrupt).await),
         refusal(it.terminals.kill(agent, id, "mine").await),
@@ -82,5 +93,26 @@ async fn an_owner_that_is_going_opens_nothing_and_can_still_close() {
     assert_eq!(error.code(), "OWNER_NOT_LIVE");
     assert!(guarded("the close", it.terminals.kill(&agent, "pty-1", "again")).await.unwrap());
     it.host.dispose_agent(&agent).await.unwrap();
+    it.host.dispose().await.unwrap();
+}
+
+/// A backend of somebody else that knows none of it.
+#[tokio::test]
+async fn what_a_backend_does_not_have_is_not_supported() {
+    let it = Fixture::boot().await;
+    let agent = it.host.agent("a");
+    it.open(&agent).await;
+    let codes = [
+        refusal(it.terminals.screen(&agent, "pty-1").await).code(),
+        refusal(it.terminals.resize(&agent, "pty-1", WindowSize::MOST).await).code(),
+    ];
+    assert_eq!(codes, ["NOT_SUPPORTED"; 2]);
+    let keys = || KeysRequest { keys: vec![NamedKey::Enter.into()], cancel: Cancel::new() };
+    let error = refusal(it.terminals.start_keys(&agent, "pty-1", keys()));
+    assert_eq!(error.code(), "NOT_SUPPORTED");
+    // The slot is free again.
+    guarded("a send", it.terminals.start_send(&agent, "pty-1", line("ls")).unwrap().done())
+        .await
+        .unwrap();
     it.host.dispose().await.unwrap();
 }

