@@ -1,20 +1,13 @@
 //! Any bytes, in any reads, with any size of the window and any bounds: nothing panics, nothing
-//! exceeds its bounds, the text does not depend on the reads, and what is read by number or searched
-//! for, in memory or in the file behind it, is what was shown.
+//! exceeds its bounds, and the text does not depend on the reads.
 //!
-//! `cargo run --release -- corpus -max_total_time=600 -max_len=4096`, in this folder. What it finds
-//! becomes a test of the screen.
+//! `cargo run --release --bin screen -- corpus -max_total_time=600 -max_len=4096`, in this folder.
+//! What it finds becomes a test of the screen.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use terminal::{ReadRequest, SearchRequest};
-use terminal_bash::{
-    fuzzing::Text,
-    screen::{Position, Screen, ScreenConfig, ScreenEvent},
-};
+use terminal_bash::screen::{Position, Screen, ScreenConfig, ScreenEvent};
 
-/// So much is shown that most of it leaves memory.
-const FLOOD: usize = 300_000;
 const ALL: usize = usize::MAX;
 
 fuzz_target!(|input: &[u8]| {
@@ -30,66 +23,7 @@ fuzz_target!(|input: &[u8]| {
     let read = usize::from(*read).max(1);
     bounds(config, stream, read, u16::from(*size));
     reads(ScreenConfig { max_lines: 100_000, max_bytes: 1 << 24, ..config }, stream, read);
-    // It costs as much as hundreds of the others.
-    if *size % 16 == 0 && !stream.is_empty() {
-        floods(config, stream, u64::from(*lines) * 7919);
-    }
 });
-
-/// Each line of a flood can be read by its number and is found, wherever it is.
-fn floods(config: ScreenConfig, stream: &[u8], at: u64) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let entered = runtime.enter();
-    let home = std::env::temp_dir().join("fuzzed-transcripts");
-    let mut whole = Screen::new(ScreenConfig { max_lines: ALL, max_bytes: ALL, ..config });
-    let mut text = Text::new(config, &home, u64::MAX, ALL);
-    let mut scant = Text::new(config, &home, 100_000, 500);
-    for _ in 0..FLOOD / stream.len() {
-        whole.feed(stream, &mut Vec::new());
-        text.feed(stream);
-        scant.feed(stream);
-    }
-    let shown = whole.page(0, u64::MAX, ALL);
-    let lines: Vec<&str> = match shown.total_lines {
-        0 => Vec::new(),
-        _ => shown.text.split('\n').collect(),
-    };
-    let all = text.page(ReadRequest::newest(0, u64::MAX));
-    if all.first_line == Some(0) && !lines.is_empty() {
-        assert_eq!((all.total_lines, all.truncated), (lines.len() as u64, false));
-        assert!(all.text == shown.text);
-        let from = at as usize % lines.len();
-        let to = lines.len().min(from + 3);
-        let page = text.page(ReadRequest::from_line(from as u64, 3));
-        assert_eq!((page.first_line, page.truncated), (Some(from as u64), false));
-        assert_eq!(page.text, lines[from..to].join("\n"));
-        let wanted = lines[from].chars().find(char::is_ascii_alphanumeric).unwrap_or('q');
-        let request = SearchRequest { max_matches: u64::MAX, ..SearchRequest::new(wanted) };
-        let found = text.search(&request).unwrap();
-        let found: Vec<u64> = found.matches.iter().map(|it| it.line).collect();
-        let with = |line: &usize| lines[*line].contains(wanted);
-        let expected: Vec<u64> =
-            (0..lines.len()).rev().filter(with).map(|line| line as u64).collect();
-        assert_eq!(found, expected);
-    }
-    let page = scant.page(ReadRequest::from_line(at % (lines.len() as u64 + 2), 50));
-    assert!(page.text.len() <= 500);
-    let begin = page.first_line.unwrap() as usize;
-    for (line, shown) in page.text.split('\n').zip(lines.iter().skip(begin)) {
-        assert!(shown.contains(line), "{line:?} in {shown:?}");
-    }
-    let found = scant.search(&SearchRequest { context: 2, ..SearchRequest::new(".") }).unwrap();
-    assert!(found.matches.len() <= 20);
-    for it in found.matches {
-        let shown = lines[it.line as usize];
-        assert!(shown.contains(it.text.trim_matches('…')), "{:?} in {shown:?}", it.text);
-    }
-    runtime.block_on(async {
-        text.close().await;
-        scant.close().await;
-    });
-    drop(entered);
-}
 
 /// Both bounds hold after every read and every change of size.
 fn bounds(config: ScreenConfig, stream: &[u8], read: usize, size: u16) {
