@@ -43,7 +43,7 @@ impl Text {
 
     fn retained(&self) -> Retained {
         let archive = self.transcript.archive();
-        let behind = archive.first().is_some();
+        let behind = archive.goes_on_in_memory();
         Retained::new(Some(archive), self.screen.snapshot(behind), self.max)
     }
 

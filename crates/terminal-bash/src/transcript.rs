@@ -174,6 +174,13 @@ impl Archive {
         (state.blocks.clone(), state.lost.clone())
     }
 
+    /// What memory hides and has not handed on yet can be read, too: it follows what is here, or is
+    /// all there is.
+    pub(crate) fn goes_on_in_memory(&self) -> bool {
+        let state = lock(&self.state);
+        state.lost.is_none() || !state.blocks.is_empty()
+    }
+
     /// The oldest text that can be read.
     pub(crate) fn first(&self) -> Option<Block> {
         lock(&self.state).blocks.front().copied()

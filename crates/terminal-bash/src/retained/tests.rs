@@ -40,7 +40,7 @@ impl Session {
 
     fn text(&self) -> Retained {
         let archive = self.transcript.archive();
-        let behind = archive.first().is_some();
+        let behind = archive.goes_on_in_memory();
         Retained::new(Some(archive), self.screen.snapshot(behind), self.max)
     }
 
@@ -88,6 +88,25 @@ async fn every_line_since_the_beginning_can_be_read_by_its_number() {
     let future = session.text().page(ReadRequest::from_line(50_000, 10));
     assert_eq!((future.text.as_str(), future.line_end, future.truncated), ("", 0, false));
     session.transcript.close().await;
+}
+
+#[tokio::test]
+async fn a_line_counts_of_which_memory_holds_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let line = "日".repeat(100_000);
+    let mut session = Session::new(home.path(), 1, 1, 64 << 20);
+    session.feed(&line);
+    let page = session.text().page(ReadRequest::newest(0, 10));
+    assert_eq!((page.first_line, page.total_lines, page.truncated), (Some(0), 1, false));
+    assert!(page.text == line);
+    let found = session.find(&SearchRequest::new("日$"));
+    assert_eq!(found.matches.len(), 1);
+    session.transcript.close().await;
+    // Nothing of it has left the window.
+    let mut session = Session::new(home.path(), 1, 1, 64 << 20);
+    session.feed("one\r\ntwo");
+    let page = session.text().page(ReadRequest::newest(0, 10));
+    assert_eq!((page.text.as_str(), page.total_lines, page.truncated), ("one\ntwo", 2, false));
 }
 
 #[tokio::test]

@@ -120,6 +120,11 @@ impl History {
         self.chunks.front().map_or(self.tail, |chunk| chunk.start)
     }
 
+    /// Number of the line that the oldest byte in memory belongs to.
+    pub(super) fn oldest_line(&self) -> u64 {
+        self.chunks.front().map_or(self.closed, |chunk| chunk.line)
+    }
+
     pub(super) fn head(&self) -> u64 {
         self.head
     }
@@ -200,8 +205,8 @@ impl History {
     }
 
     fn trim_rarely(&mut self) {
-        if self.closed - self.first_line > self.max_lines + SLACK_LINES
-            || self.tail - self.head > self.max_bytes + SLACK_BYTES
+        if self.closed - self.first_line > self.max_lines.saturating_add(SLACK_LINES)
+            || self.tail - self.head > self.max_bytes.saturating_add(SLACK_BYTES)
         {
             self.trim(self.max_lines, self.max_bytes);
         }

@@ -277,6 +277,11 @@ impl Screen {
         self.state.main.take_dropped()
     }
 
+    /// Number of the oldest line that [`Screen::snapshot`] has behind what was dropped.
+    pub fn oldest_line(&self) -> u64 {
+        self.state.main.history().oldest_line()
+    }
+
     /// All text that can be read; with `behind_dropped` also what the bounds hide already but was
     /// not handed on by [`Screen::take_dropped`].
     pub fn snapshot(&self, behind_dropped: bool) -> Snapshot {

@@ -47,15 +47,20 @@ pub(super) fn snapshot(grid: &Grid, behind_dropped: bool) -> Snapshot {
     if !behind_dropped && let Some(first) = chunks.first_mut() {
         first.whole = view.front_cut == 0;
     }
-    let lines_end = view.lines_end();
+    // What the bounds hide is there, though it were all of the last line.
+    let goes_on = view.starts.len() == 1 && history.is_open();
+    let begun = goes_on || view.starts.last().is_some_and(|start| *start < view.window.len());
+    let lines_end =
+        if behind_dropped { view.last_line() + u64::from(begun) } else { view.lines_end() };
     let start = from.max(history.tail());
     let window = std::mem::take(&mut view.window);
     let hidden = usize::try_from(start - history.tail()).unwrap_or(usize::MAX).min(window.len());
     chunks.push(Chunk {
         start,
         line: history.closed() + memchr::memchr_iter(b'\n', &window[..hidden]).count() as u64,
-        whole: match (hidden, chunks.last()) {
-            (0, Some(before)) => before.bytes.last() == Some(&b'\n'),
+        whole: match chunks.last() {
+            Some(before) if hidden == 0 => before.bytes.last() == Some(&b'\n'),
+            None if behind_dropped => !history.is_open(),
             _ => view.front_cut == 0,
         },
         bytes: window[hidden..].to_vec(),

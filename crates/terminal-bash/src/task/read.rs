@@ -39,11 +39,13 @@ impl Task {
         let Lines::Newest(offset) = request.lines else { return Read::From(self.text()) };
         let page = self.screen.page(offset, request.count, self.max_read());
         let archive = self.transcript.as_ref().map(Transcript::archive);
-        let older = archive.as_ref().and_then(|it| it.first());
-        let total_lines = match older {
+        let lines_end = page.first_line + page.line_end;
+        let shown_from = lines_end.saturating_sub(page.total_lines);
+        let goes_on = |oldest: &u64| *oldest < shown_from || page.truncated;
+        let total_lines = match self.oldest_line().filter(goes_on) {
             // It goes on where memory ends.
             Some(_) if page.line_end >= page.total_lines => return Read::From(self.text()),
-            Some(oldest) => page.first_line + page.line_end - oldest.line,
+            Some(oldest) => lines_end - oldest,
             None => page.total_lines,
         };
         Read::Page(ReadPage {
@@ -61,11 +63,8 @@ impl Task {
     pub(super) fn missing(&self, viewport: &Slice) -> Missing {
         let page = self.screen.page(0, 1, 0);
         let lines_end = page.first_line + page.line_end;
-        let archive = self.transcript.as_ref().map(Transcript::archive);
-        let oldest = match archive.and_then(|it| it.first()) {
-            Some(oldest) => oldest.line,
-            None => lines_end.saturating_sub(page.total_lines),
-        };
+        let shown_from = lines_end.saturating_sub(page.total_lines);
+        let oldest = self.oldest_line().unwrap_or(shown_from);
         Missing {
             lines: viewport.cut_lines,
             bytes: viewport.cut_bytes,
@@ -74,10 +73,19 @@ impl Task {
         }
     }
 
+    /// Number of the oldest line that can be read beyond what the screen shows.
+    fn oldest_line(&self) -> Option<u64> {
+        let archive = self.transcript.as_ref()?.archive();
+        match archive.first() {
+            Some(oldest) => Some(oldest.line),
+            None => archive.goes_on_in_memory().then(|| self.screen.oldest_line()),
+        }
+    }
+
     /// Everything that can still be read.
     pub(super) fn text(&self) -> Retained {
         let archive = self.transcript.as_ref().map(Transcript::archive);
-        let behind = archive.as_ref().is_some_and(|it| it.first().is_some());
+        let behind = archive.as_ref().is_some_and(|it| it.goes_on_in_memory());
         Retained::new(archive, self.screen.snapshot(behind), self.max_read())
     }
 }

@@ -40,6 +40,25 @@ fn a_line_of_a_flood_is_read_by_position_and_found_by_search() {
     });
 }
 
+/// What is beyond the scrollback and has not reached the file yet is neither lost nor uncounted.
+#[test]
+fn lines_on_their_way_to_the_transcript_can_be_read() {
+    bench("{ scrollbackLines: 100 }", async |bench| {
+        let shell = bench.open().await;
+        assert_prompt(&shell.send("seq 1 1000").await, Some(0));
+        // The command's own line and the prompt are two more.
+        let page = shell.read(0, 5).await;
+        assert_eq!((page.total_lines, page.truncated), (1002, false));
+        let old = shell.read(900, 3).await;
+        assert_eq!((old.text.as_str(), old.truncated), ("99\n100\n101", false));
+        assert_eq!((old.total_lines, old.line_begin, old.line_end), (1002, 900, 903));
+        let same = shell.read_page(ReadRequest::from_line(old.first_line.unwrap(), 3)).await;
+        assert_eq!(same, old);
+        assert_eq!(shell.search(SearchRequest::new("^77$")).await.matches.len(), 1);
+        assert!(bench.host.home().join("transcripts").symlink_metadata().is_err());
+    });
+}
+
 #[test]
 fn without_a_transcript_only_the_scrollback_is_kept() {
     bench("{ transcriptMaxBytes: 0, scrollbackLines: 100 }", async |bench| {

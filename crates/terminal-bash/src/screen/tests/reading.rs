@@ -247,3 +247,24 @@ fn an_idle_screen_is_small() {
     assert!(size_of::<Screen>() < 2048, "{}", size_of::<Screen>());
     assert_eq!(text(&screen), "dsh> ");
 }
+
+#[test]
+fn bounds_beyond_all_numbers_drop_nothing() {
+    let (screen, _) = fed(bounded(ALL, ALL), numbers(1, 1000).as_bytes());
+    assert_eq!(text(&screen).lines().count(), 1000);
+}
+
+#[test]
+fn an_endless_line_gives_way_piece_by_piece_and_ends_like_any_other() {
+    let mut screen = Screen::new(bounded(100, 100_000));
+    for _ in 0..100 {
+        feed(&mut screen, "x".repeat(3_000));
+        assert!(text(&screen).len() <= 100_000);
+    }
+    feed(&mut screen, format!("\r\n{}", numbers(1, 5)));
+    let shown = text(&screen);
+    assert!(shown.ends_with("xxx\n1\n2\n3\n4\n5") && shown.len() > 99_000, "{}", shown.len());
+    feed(&mut screen, numbers(6, 120));
+    assert_eq!(text(&screen).lines().next(), Some("21"));
+    assert_eq!(screen.page(0, 1, ALL).total_lines, 100);
+}
