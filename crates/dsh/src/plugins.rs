@@ -17,6 +17,7 @@ use subprocess as _;
 use system_prompt as _;
 use terminal as _;
 use terminal_bash as _;
+use terminal_remote as _;
 use tool_jobs as _;
 use tool_screen as _;
 use tool_terminal as _;

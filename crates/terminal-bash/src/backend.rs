@@ -12,7 +12,7 @@ use crate::{
     dialect::Nonce,
     environment::{Passing, SessionVariables, environment},
     limits::Places,
-    session,
+    session::{self, Shell},
 };
 
 /// Opens shells.
@@ -80,16 +80,10 @@ impl TerminalBackend for BashBackend {
             confinement,
         };
         let process = self.host.spawn(spec).await.map_err(spawn_error)?;
-        let session = session::open(
-            request.session_id,
-            request.owner.id(),
-            process,
-            nonce,
-            Arc::clone(config),
-            place,
-            request.cancel,
-        )
-        .await?;
+        let OpenRequest { session_id, owner, cancel, .. } = request;
+        let shell = Shell { process, nonce, far: None };
+        let session =
+            session::open(session_id, owner.id(), shell, Arc::clone(config), place, cancel).await?;
         Ok(Arc::new(session))
     }
 }

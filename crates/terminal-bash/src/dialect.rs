@@ -28,10 +28,21 @@ impl Nonce {
         Self(format!("{bits:016x}"))
     }
 
+    /// Its text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands in `payload`, the text of an OSC 133 sequence after `133;`, besides this nonce;
+    /// none for a mark that somebody else made.
+    pub(crate) fn strip<'a>(&self, payload: &'a str) -> Option<&'a str> {
+        payload.strip_suffix(self.0.as_str())?.strip_suffix(";dsh=")
+    }
+
     /// The mark that `payload`, the text of an OSC 133 sequence after `133;`, carries; none for a
     /// mark that somebody else made.
     pub fn read_mark(&self, payload: &str) -> Option<Mark> {
-        let rest = payload.strip_suffix(self.0.as_str())?.strip_suffix(";dsh=")?;
+        let rest = self.strip(payload)?;
         match rest.split_once(';').unwrap_or((rest, "")) {
             ("B", "k=s") => Some(Mark::Continuation),
             ("B", told) => {
@@ -121,10 +132,11 @@ impl ShellDialect {
 
     /// The line that installs the hooks, typed once at the first prompt. It forgets itself in the
     /// history, leaves nothing in the exported environment, and lets go of a history file that a
-    /// start-up file has named.
-    pub(crate) fn install(self, nonce: &Nonce) -> String {
+    /// start-up file has named. With `far`, which bash alone knows, each prompt tells the working
+    /// directory, too.
+    pub(crate) fn install(self, nonce: &Nonce, far: bool) -> String {
         match self {
-            Self::Bash => bash::install(nonce),
+            Self::Bash => bash::install(nonce, far),
             Self::Zsh => zsh::install(nonce),
             Self::Fish => fish::install(nonce),
         }

@@ -4,6 +4,7 @@
 //! owner of terminal, screen and exchange; `transcript` has the text that the screen drops,
 //! `retained` and `search` read both) → `session` (its mailbox) → [`backend`] (opening a
 //! session) → [`plugin`].
+//! [`far`] opens the same session with a shell on another machine.
 //! `screen` and `readiness` are pure: no system call, no clock.
 
 mod answers;
@@ -11,6 +12,7 @@ pub mod backend;
 pub mod config;
 pub mod dialect;
 pub mod environment;
+pub mod far;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod here_document;

@@ -20,6 +20,7 @@ use tokio::{
 use crate::{
     config::Config,
     dialect::Nonce,
+    far::FarSide,
     limits::{PlaceTaken, Reached},
     operation,
     request::{Read, Request},
@@ -41,24 +42,30 @@ pub(crate) struct BashSession {
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// A process that is a shell, or brings one that is on its far side.
+pub(crate) struct Shell {
+    pub(crate) process: Box<dyn TerminalProcess>,
+    pub(crate) nonce: Nonce,
+    pub(crate) far: Option<FarSide>,
+}
+
 /// A session whose shell is ready, or why there is none.
 pub(crate) async fn open(
     id: SessionId,
     owner: &str,
-    process: Box<dyn TerminalProcess>,
-    nonce: Nonce,
+    shell: Shell,
     config: Arc<Config>,
     place: PlaceTaken,
     cancel: Cancel,
 ) -> Result<BashSession, TerminalError> {
-    let pid = process.pid();
+    let pid = shell.process.pid();
     let (mailbox, requests) = mpsc::unbounded_channel();
     let (status, watched) = watch::channel(SessionStatus::Running);
     let max_input_bytes = config.max_input_bytes;
     let reached = Reached::default();
     let limits = (Arc::clone(&reached), place);
     let name = format!("{owner}-{id}");
-    let task = Task::new(id.clone(), name, process, nonce, config, status, limits);
+    let task = Task::new(id.clone(), name, shell, config, status, limits);
     let (ready, started) = oneshot::channel();
     let handle = tokio::spawn(task.run(requests, cancel, ready));
     let motd = match started.await {

@@ -4,6 +4,7 @@
 //! request sees is what all events before it left.
 
 mod context;
+mod far;
 mod handover;
 mod interrupt;
 mod keys;
@@ -43,11 +44,13 @@ use crate::{
     answers::{self, Answers},
     config::Config,
     dialect::Nonce,
+    far::FarSide,
     limits::{Meter, PlaceTaken, Reached},
     readiness::{Judge, Moment, Settlement, ShellMarks, Step},
     recorder::Recorder,
     request::Request,
     screen::{Position, Screen, ScreenConfig, ScreenEvent},
+    session::Shell,
     transcript::Transcript,
 };
 
@@ -64,6 +67,8 @@ pub(crate) struct Task {
     marks: ShellMarks,
     answers: Answers,
     nonce: Nonce,
+    /// The shell is on the far side of the process here.
+    far: Option<FarSide>,
     judge: Judge,
     config: Arc<Config>,
     status: watch::Sender<SessionStatus>,
@@ -119,8 +124,7 @@ impl Task {
     pub(crate) fn new(
         id: SessionId,
         name: String,
-        process: Box<dyn TerminalProcess>,
-        nonce: Nonce,
+        Shell { process, nonce, far }: Shell,
         config: Arc<Config>,
         status: watch::Sender<SessionStatus>,
         (reached, place): (Reached, PlaceTaken),
@@ -140,6 +144,7 @@ impl Task {
             nonce,
             limits: Meter::new(config.limits.clone(), reached, epoch().elapsed()),
             _place: place,
+            far,
             config,
             status,
             epoch: epoch(),
@@ -336,7 +341,13 @@ impl Task {
                 }
             }
             Event::Exited(status) => self.exited(status),
-            Event::OutputEnd => self.output_ended = true,
+            Event::OutputEnd => {
+                self.output_ended = true;
+                // The far side's last word may be the last output.
+                if let Some(status) = self.process.exit_status() {
+                    self.exited(status);
+                }
+            }
         }
         self.check_watches();
         self.ended()
@@ -351,6 +362,7 @@ impl Task {
     async fn look(&mut self, depth: Depth) -> Option<Settlement> {
         let evidence = self.process.probe(depth).await;
         self.chase(&evidence);
+        self.interrupt_again();
         self.note_input(&evidence);
         self.note_modes(&evidence);
         if evidence.foreground != Some(self.process.pid()) {
@@ -446,7 +458,7 @@ impl Task {
         let Some(interrupt) = self.live.as_mut().and_then(|live| live.interrupt.as_mut()) else {
             return;
         };
-        if interrupt.missed(evidence) {
+        if self.far.is_none() && interrupt.missed(evidence) {
             // Never the shell: it comes to the foreground when all is over.
             self.interrupt(true);
         }
@@ -472,6 +484,9 @@ impl Task {
         if let Some(live) = &mut self.live {
             live.exchange.stirred(now);
         }
+        if self.far.is_some() {
+            return self.interrupt_far();
+        }
         match self.process.signal_foreground(Signal::Interrupt.name(), spare_shell) {
             // Nobody is in front: then nobody has to be interrupted.
             Ok(_) | Err(SignalError::NoForegroundGroup | SignalError::Leader) => {}
@@ -493,6 +508,10 @@ impl Task {
     }
 
     fn signal(&mut self, signal: Signal) -> Result<SignalReceipt, TerminalError> {
+        if self.far.is_some() {
+            // The foreground here is the launcher.
+            return Err(TerminalError::NoForegroundGroup);
+        }
         if signal == Signal::Interrupt {
             self.forget_input();
         }
@@ -575,7 +594,11 @@ impl Task {
     }
 
     fn exited(&mut self, status: ExitStatus) {
-        let status = session_status(status);
+        if self.far.is_some() {
+            // Its last word comes before the end of the process that brings it.
+            self.drain();
+        }
+        let status = self.end_status(session_status(status));
         self.exit = Some(status.clone());
         self.status.send_replace(status);
     }
@@ -606,6 +629,11 @@ impl Task {
         for event in self.events.drain(..) {
             match event {
                 ScreenEvent::Osc133 { payload, .. } => {
+                    if let Some(far) = &mut self.far
+                        && far.hear(&payload, &self.nonce)
+                    {
+                        continue;
+                    }
                     if let Some(mark) = self.nonce.read_mark(&payload) {
                         self.marks.mark(mark, now);
                         marked = true;
@@ -613,9 +641,9 @@ impl Task {
                             self.answers.prompted();
                         }
                         // bash gives its prompt back with a status of its own when a job stops.
-                        if self.marks.may_be_stopped()
-                            && self.in_front.is_some_and(|group| self.process.is_stopped(group))
-                        {
+                        let stopped = self.far.is_some()
+                            || self.in_front.is_some_and(|group| self.process.is_stopped(group));
+                        if self.marks.may_be_stopped() && stopped {
                             self.marks.stopped();
                         }
                     }
@@ -635,6 +663,9 @@ impl Task {
                 }
                 ScreenEvent::AlternateScreen { .. } => {}
             }
+        }
+        if marked {
+            self.chase_far(now);
         }
         self.note_shown();
         let visible = self.shown() != shown;

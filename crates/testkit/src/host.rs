@@ -147,7 +147,7 @@ pub fn plan(composition: &str, home: &Path) -> anyhow::Result<Plan> {
         BASE.into_iter().filter(|name| linked.iter().any(|it| it.name == *name)).collect();
     let mut composition =
         Composition::parse("test.yml", composition, &VOCABULARY)?.with_base(&base, &linked);
-    for keeper in ["session-log", "subprocess", "terminal-bash"] {
+    for keeper in ["session-log", "subprocess", "terminal-bash", "terminal-remote"] {
         if composition.rows().iter().any(|row| row.plugin == keeper) {
             composition = composition.with_config(keeper, "home", home.display().to_string());
         }

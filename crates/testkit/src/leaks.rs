@@ -32,6 +32,16 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// When the test does, hangs, or leaves something.
 #[track_caller]
 pub fn alone(test: impl Future<Output = ()>) {
+    alone_unguarded(guarded("the test", test));
+}
+
+/// The same for a test of many parts, each with a guard of its own.
+///
+/// # Panics
+///
+/// When the test does, or leaves something.
+#[track_caller]
+pub fn alone_unguarded(test: impl Future<Output = ()>) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // What a process keeps once it has had it, such as the way in for signals.
     run(async {
@@ -39,7 +49,7 @@ pub fn alone(test: impl Future<Output = ()>) {
         drop(deaths);
     });
     let before = Snapshot::take();
-    run(guarded("the test", test));
+    run(test);
     assert_no_leaks(&before);
 }
 

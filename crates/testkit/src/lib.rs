@@ -4,6 +4,7 @@
 //!
 //! - [`host`]: boots a composition with a private home;
 //! - [`scripted`]: the plugin `terminal-scripted` and its controller;
+//! - [`conformance`]: what a terminal backend promises, checked on a backend;
 //! - [`chat`]: a server of the chat completions API;
 //! - [`wait`]: [`guarded`] futures and [`wait_until`];
 //! - [`leaks`]: processes, descriptors and pseudo-terminals before and after.
@@ -11,6 +12,7 @@
 //! Everything here panics on failure with a message for the reader of the test.
 
 pub mod chat;
+pub mod conformance;
 pub mod host;
 pub mod leaks;
 pub mod scripted;

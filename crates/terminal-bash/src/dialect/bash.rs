@@ -14,10 +14,11 @@ use super::{Nonce, PROMPT};
 ///   go nowhere. Neither `set -eu` nor a prompt that was made read-only can end the shell in it.
 /// - bash writes its prompts to standard error. While that is not the terminal, the prompts carry
 ///   no marks, and the hook itself says on the terminal that there was one, without a status.
-pub(super) fn install(nonce: &Nonce) -> String {
+pub(super) fn install(nonce: &Nonce, far: bool) -> String {
     let mark = |body: &str| format!("\\e]133;{body};dsh={}\\a", nonce.0);
     let prompt = |text: &str, body: &str| format!("{text}\\[{}\\]", mark(body));
-    let (start, primary) = (mark("C"), prompt(PROMPT, "B;$?;\\!"));
+    let directory = if far { format!("\\[{}\\]", mark("P;${PWD@Q}")) } else { String::new() };
+    let (start, primary) = (mark("C"), directory + &prompt(PROMPT, "B;$?;\\!"));
     let (continuation, unseen) = (prompt("> ", "B;k=s"), mark("B"));
     format!(
         " {{ __dsh_marks=('{start}' '{primary}' '{continuation}' '{unseen}'); \

@@ -12,6 +12,7 @@
 //! | left its prompt | otherwise, at a line's start, by a process that was ready behind some text before and has not shown the like since the write | not ready |
 //! | known | otherwise, like it did when it was found ready before | ready at once |
 //! | settled | otherwise | ready if nothing runs, prints or changes for a while |
+//! | far | behind a launcher, where nothing can be seen (see `far`) | ready behind a prompt that the far shell has marked since the write, or with bracketed paste switched on since, if it stays so |
 //! | unseen | nowhere that can be seen, and nothing that can be seen runs (see `unseen`) | ready if it stays so |
 //!
 //! What is not exact is never ready while another thread of the process runs, nor, but for an
@@ -19,6 +20,7 @@
 //! works. Who waits outside the foreground group counts only while nobody of the group works.
 
 mod activity;
+mod far;
 mod memory;
 mod unseen;
 
@@ -29,6 +31,8 @@ use subprocess::{
 };
 use terminal::{Busy, Evidence as Strength, Foreground, StateKind};
 
+pub use self::far::FarFacts;
+pub(crate) use self::far::ROUND_TRIP;
 use self::{
     activity::{Doing, activity, process_doing},
     memory::{Memory, Signature},
@@ -148,6 +152,8 @@ pub struct Context {
     pub prompt: Option<Prompt>,
     /// The input ends in the middle of a line.
     pub unfinished: bool,
+    /// The shell is on the far side of the process that is seen here.
+    pub far: Option<FarFacts>,
 }
 
 /// Judges looks at one session. Remembers how processes waited before.
@@ -214,6 +220,15 @@ impl Judge {
             judgement.verdict = Verdict::Unread;
             judgement.busy = judgement.busy.or(Some(Busy::UnreadInput));
             return judgement;
+        }
+        if let Some(far) = context.far {
+            return Judgement {
+                verdict: far::verdict(far, context, self.shell),
+                busy: None,
+                visibly_busy: false,
+                cpu_ns: None,
+                ..judgement
+            };
         }
         // Without the fence nobody knows whether the input was taken.
         let (Some(false), Some(modes)) = (evidence.unread_input, evidence.modes) else {

@@ -2,6 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use super::judge::FarFacts;
 use crate::dialect::{Mark, ShellDialect};
 
 /// Moments are counted from one start that all sessions share.
@@ -25,7 +26,22 @@ pub struct ShellMarks {
     /// A prompt is marked that answers a line, and no start was.
     took_unmarked: bool,
     entry: Entry,
+    since_stroke: SinceStroke,
     dialect: ShellDialect,
+}
+
+/// What was marked since the last stroke.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct SinceStroke {
+    /// It was typed at a prompt.
+    at_prompt: bool,
+    /// It interrupts.
+    interrupt: bool,
+    /// A prompt was marked.
+    prompted: bool,
+    /// A command was started.
+    started: bool,
 }
 
 /// The status a shell gives to a line that was interrupted: 128 and SIGINT.
@@ -76,8 +92,32 @@ impl ShellMarks {
         self.took_unmarked = false;
     }
 
+    /// Something is typed: of a far shell only what is marked from now on answers it.
+    /// An interrupt makes the shell show its prompt more than once, and drop what is typed between.
+    pub fn stroke(&mut self, interrupt: bool) {
+        let at_prompt = self.prompt().is_some();
+        self.since_stroke = SinceStroke { at_prompt, interrupt, ..SinceStroke::default() };
+    }
+
+    /// When the command that runs was started.
+    pub fn started(&self) -> Option<Moment> {
+        self.started.filter(|_| self.prompted.is_none())
+    }
+
+    /// What a far shell has marked since the last stroke.
+    pub fn far(&self) -> FarFacts {
+        let SinceStroke { at_prompt, interrupt, prompted, started } = self.since_stroke;
+        FarFacts {
+            prompt: self.prompt().filter(|_| prompted),
+            answered: (at_prompt || started) && !interrupt,
+            editing: at_prompt && !started,
+        }
+    }
+
     /// The shell wrote `mark`.
     pub fn mark(&mut self, mark: Mark, now: Moment) {
+        self.since_stroke.prompted |= mark != Mark::CommandStart;
+        self.since_stroke.started |= mark == Mark::CommandStart;
         match mark {
             Mark::CommandStart => {
                 self.end_command();

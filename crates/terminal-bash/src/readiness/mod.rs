@@ -14,5 +14,5 @@ pub mod judge;
 pub mod marks;
 
 pub use exchange::{Exchange, InputFacts, Limits, Settlement, Step};
-pub use judge::{Judge, Judgement, ScreenFacts, Verdict};
+pub use judge::{FarFacts, Judge, Judgement, ScreenFacts, Verdict};
 pub use marks::{Finished, Moment, Prompt, ShellMarks};

@@ -7,7 +7,7 @@ use subprocess::Evidence;
 use super::Task;
 use crate::{
     input,
-    readiness::{ScreenFacts, judge::Context},
+    readiness::{FarFacts, ScreenFacts, judge::Context},
 };
 
 /// Bytes of shown text that are compared with what was typed.
@@ -28,8 +28,10 @@ impl Task {
             screen: ScreenFacts {
                 alternate: self.screen.alternate(),
                 bracketed_paste,
+                // While its hooks are installed only a far shell's marks say that it is there.
                 editor_opened: bracketed_paste
                     && switched
+                    && (self.far.is_none() || self.hidden.is_none())
                     && !input::is_echoed(&live.stroke.text, &cursor_line),
                 text_before_cursor: self.screen.cursor_column() > 0,
                 line_end: line_end(&cursor_line),
@@ -45,6 +47,14 @@ impl Task {
             },
             prompt: self.marks.prompt(),
             unfinished: live.exchange.unfinished(),
+            far: self.far.as_ref().filter(|it| it.is_reached()).map(|far| {
+                let facts = self.marks.far();
+                // A program may show the shell's prompt, but not its editor.
+                let edits = bracketed_paste || !far.pastes;
+                // While the hooks are installed there is no other command.
+                let answered = facts.answered || self.hidden.is_some();
+                FarFacts { prompt: facts.prompt.filter(|_| edits), answered, ..facts }
+            }),
         }
     }
 

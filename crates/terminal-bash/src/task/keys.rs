@@ -75,8 +75,10 @@ impl Task {
         self.longest_unread = self.longest_unread.max(bytes.len());
         let canonical = modes.is_some_and(|it| it.canonical);
         self.open_line = if canonical { input::open_line(self.open_line, &bytes) } else { 0 };
+        let interrupt = bytes.contains('\u{3}');
+        self.marks.stroke(interrupt);
         if self.marks.prompt().is_some() && !canonical {
-            self.marks.typed(!unfinished, bytes.contains('\u{3}'));
+            self.marks.typed(!unfinished, interrupt);
         }
         if modes.is_some_and(|it| it.echo || !it.canonical) {
             self.watches.typed(&text);

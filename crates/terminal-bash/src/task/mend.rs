@@ -67,7 +67,9 @@ impl Task {
         settled: &Settlement,
         last: Option<&LastCommand>,
     ) -> Vec<&'static str> {
-        if settled.kind != StateKind::Prompt || self.config.shell_dialect != ShellDialect::Bash {
+        // The line of a launcher is as its far side wants it.
+        let near = self.far.is_none() && self.config.shell_dialect == ShellDialect::Bash;
+        if settled.kind != StateKind::Prompt || !near {
             return Vec::new();
         }
         let left = std::mem::take(&mut self.left_behind);

@@ -11,7 +11,7 @@ use terminal::{
     SendState, SessionStatus, Shown, StateKind, TerminalError, WaitReason,
 };
 
-use super::{Task, interrupt::Interrupt, typing::ApartEnter};
+use super::{Task, far::Chase, interrupt::Interrupt, typing::ApartEnter};
 use crate::{
     input,
     readiness::{Exchange, Finished, InputFacts, Limits, Moment, Prompt, Settlement, Verdict},
@@ -52,6 +52,8 @@ pub(super) struct Live {
     pub(super) keys: VecDeque<KeyPress>,
     /// Nobody sent it: it looks for a reader that is waited for.
     pub(super) watching: bool,
+    /// A command on the far side that it may not have met.
+    pub(super) chase: Option<Chase>,
 }
 
 /// Whether what is typed is shown.
@@ -216,6 +218,7 @@ impl Task {
             echo: Echo::On,
             in_shell: false,
             interrupt: None,
+            chase: None,
             discarded: 0,
             keys: VecDeque::new(),
             watching: false,
@@ -364,7 +367,10 @@ impl Task {
         LastCommand {
             exit_code: finished.status,
             duration_ms: u64::try_from(finished.duration.as_millis()).unwrap_or(u64::MAX),
-            cwd: self.process.cwd(),
+            cwd: match &self.far {
+                Some(far) => far.directory.clone(),
+                None => self.process.cwd(),
+            },
         }
     }
 

@@ -1,5 +1,7 @@
 //! The start of a session: the shell's first prompt, and its hooks.
 
+use std::time::Duration;
+
 use dsh_core::Cancel;
 use terminal::{DISPOSAL_GRACE, SessionStatus, TerminalError, WaitReason};
 
@@ -10,6 +12,9 @@ impl Task {
     /// Waits until the shell reads its first command, and installs its hooks.
     pub(super) async fn start(&mut self, cancel: Cancel) -> Result<String, TerminalError> {
         self.begin_recording()?;
+        if self.far.is_some() {
+            return self.start_far(&cancel).await;
+        }
         self.begin_exchange(None, self.config.bound(false));
         let settled = self.until_settled(&cancel).await?;
         let shown = self.screen.since(&self.delivered, self.max_read()).text;
@@ -41,8 +46,8 @@ impl Task {
 
     /// Types the line that makes the shell mark its prompts. Nothing of it is shown, unless the
     /// shell turns out not to understand it.
-    async fn install_hooks(&mut self, cancel: &Cancel) -> Result<(), TerminalError> {
-        let line = self.config.shell_dialect.install(&self.nonce);
+    pub(super) async fn install_hooks(&mut self, cancel: &Cancel) -> Result<(), TerminalError> {
+        let line = self.config.shell_dialect.install(&self.nonce, self.far.is_some());
         let scratch = new_screen(&self.config);
         let shown = std::mem::replace(&mut self.screen, scratch);
         self.unseen = true;
@@ -51,9 +56,16 @@ impl Task {
         if let Some(live) = &mut self.live {
             live.lines.push_back(line + "\r");
         }
+        if self.far.is_some() {
+            let handed_over = format!("{}\r", self.nonce.as_str());
+            self.process.write(handed_over.as_bytes());
+        }
         self.type_line();
-        let settled = self.until_settled(cancel).await;
+        let settled = self.until_installed(cancel).await;
         let editor = self.screen.bracketed_paste();
+        if let Some(far) = &mut self.far {
+            far.pastes = editor;
+        }
         self.screen = shown;
         self.unseen = false;
         let hidden = self.hidden.take().unwrap_or_default();
@@ -70,6 +82,20 @@ impl Task {
             self.show(&hidden);
         }
         settled.map(|_| ())
+    }
+
+    /// Waits for the shell's answer to the line with the hooks. A far one may take its time.
+    async fn until_installed(&mut self, cancel: &Cancel) -> Result<Settlement, TerminalError> {
+        let (bound, begun) = (Duration::from_millis(self.config.timeout_ms), self.now());
+        loop {
+            let settled = self.until_settled(cancel).await?;
+            let ended = matches!(settled.reason, WaitReason::SessionExit | WaitReason::Timeout);
+            if self.far.is_none() || self.marks.prompt().is_some() || ended {
+                return Ok(settled);
+            }
+            let left = bound.saturating_sub(self.now().saturating_sub(begun));
+            self.begin_exchange(None, Some(left));
+        }
     }
 
     /// Waits for the end of an exchange that nobody sent.
@@ -103,7 +129,7 @@ impl Task {
     }
 }
 
-fn describe_exit(status: Option<&SessionStatus>) -> String {
+pub(super) fn describe_exit(status: Option<&SessionStatus>) -> String {
     match status {
         Some(SessionStatus::Exited { exit_code: Some(code), .. }) => {
             format!("exited with status {code}")

@@ -88,8 +88,10 @@ impl Task {
         live.apart_enter = stroke.enter_follows.then(|| ApartEnter::after(KEY_GAP));
         self.open_line = if canonical { input::open_line(self.open_line, &stroke.text) } else { 0 };
         self.longest_unread = self.longest_unread.max(stroke.bytes.len());
+        let interrupt = stroke.text.contains('\u{3}');
+        self.marks.stroke(interrupt);
         if at_prompt {
-            self.marks.typed(!unfinished, stroke.text.contains('\u{3}'));
+            self.marks.typed(!unfinished, interrupt);
         }
         if live.settler.is_some() && modes.is_some_and(|it| it.echo || !it.canonical) {
             self.watches.typed(&stroke.text);

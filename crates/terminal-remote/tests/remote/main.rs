@@ -1,0 +1,8 @@
+//! Remote shells: behind a connection of our own (`far.py`), and behind a real sshd.
+
+mod conformance;
+mod ends;
+mod sends;
+mod ssh;
+mod starts;
+mod support;
