@@ -40,6 +40,8 @@ struct Dependency {
     name: String,
     req: String,
     kind: Option<String>,
+    /// Where it is, if it is one of this workspace.
+    path: Option<String>,
 }
 
 /// `deny.toml`, as far as it matters.
@@ -125,11 +127,13 @@ impl Package {
         ];
         let fields = fields.into_iter().filter(|(_, there)| !there);
         let fields = fields.map(|(name, _)| format!("has no {name}"));
-        // What is only there for tests is left out of a published package if it has no version.
-        let unversioned = self.dependencies.iter().filter(|it| it.req == "*" && it.kind.is_none());
-        let unversioned = unversioned.map(|it| format!("dependency {} has no version", it.name));
+        // What is only there for tests is left out of a published package if it has no version. Other
+        // crates may have the names of ours, and nearly the same versions.
+        let needed = self.dependencies.iter().filter(|it| it.kind.is_none());
+        let loose = needed.filter(|it| it.path.is_some() && !it.req.starts_with('='));
+        let loose = loose.map(|it| format!("dependency {} has no exact version", it.name));
         let published = self.published();
-        fields.chain(unversioned).filter(move |_| published)
+        fields.chain(loose).filter(move |_| published)
     }
 
     /// Its source, unless that is one of `registries`.
@@ -233,6 +237,7 @@ mod tests {
             name: "d".to_owned(),
             req: "*".to_owned(),
             kind: kind.map(str::to_owned),
+            path: Some("crates/d".to_owned()),
         };
         let with = |dependency| {
             said(
@@ -243,7 +248,7 @@ mod tests {
                 true,
             )
         };
-        assert_eq!(with(dependency(None)), ["p 1.0.0: dependency d has no version"]);
+        assert_eq!(with(dependency(None)), ["p 1.0.0: dependency d has no exact version"]);
         assert_eq!(with(dependency(Some("dev"))), [""; 0]);
         // What is never published needs nothing.
         assert_eq!(

@@ -25,8 +25,7 @@ use tempfile::TempDir;
 use testkit::chat::{Server, hello};
 
 /// The only reasons not to run a block.
-const REASONS: [&str; 3] =
-    ["it changes the machine", "it waits for a browser", "it takes ten minutes"];
+const REASONS: [&str; 1] = ["it takes ten minutes"];
 
 /// A client that is told of a server: it begins a session and asks for the tools.
 const CLIENT: &str = r#"#!/usr/bin/env python3
@@ -160,6 +159,7 @@ impl Place {
             .current_dir(root())
             .env("PATH", path.unwrap())
             .env("HOME", self.folder.path())
+            .env("TMPDIR", self.folder.path())
             .env_remove("DSH_HOME")
             .env_remove("DSH_LOG")
             .env_remove("OPENAI_API_KEY")

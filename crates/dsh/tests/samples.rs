@@ -119,3 +119,10 @@ fn the_host_and_the_schema_agree_on_compositions() {
 fn the_host_and_the_schema_agree_on_overlays() {
     agree("overlays", "overlay", &["mcp", "--no-home-patch", "--dump-config", "--patch"]);
 }
+
+#[test]
+fn the_rows_of_dsh_boot_unchanged() {
+    let rows = here(&format!("{SAMPLES}/compositions/valid/dsh.yml"));
+    // The client ends its input at once, and so the host ends.
+    assert_eq!(host(&["mcp", "--no-home-patch", "--composition"], &rows), None);
+}

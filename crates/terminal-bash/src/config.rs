@@ -56,6 +56,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record_folder: Option<PathBuf>,
     /// Most bytes of one recording.
+    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
     pub record_max_bytes: u64,
     /// Most bytes of text that one send or read returns.
     #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]

@@ -40,7 +40,12 @@ fn section(plugin: &PluginFacts) -> String {
         ["names", "provides", "needs", "uses if there"],
         [[names(spellings(plugin.name)), names(&plugin.provide), services(true), services(false)]],
     );
-    format!("## `{}`\n\n{}.\n\n{facts}\n{}", plugin.name, plugin.description, keys(plugin))
+    let needed = if plugin.needs_configuration {
+        "\nA row without `config` is refused: there is no default for all of it.\n"
+    } else {
+        ""
+    };
+    format!("## `{}`\n\n{}.\n\n{facts}{needed}\n{}", plugin.name, plugin.description, keys(plugin))
 }
 
 /// How a row may be named, without the prefix that DSH writes.

@@ -26,6 +26,8 @@ pub(super) struct PluginFacts {
     pub(super) provide: Vec<&'static str>,
     /// JSON Schema of its configuration, with defaults.
     pub(super) config: Value,
+    /// Its defaults alone are refused.
+    pub(super) needs_configuration: bool,
     /// Tools it registers with its defaults.
     pub(super) tools: Vec<ToolSpec>,
     /// What it adds to the system prompt.
@@ -85,6 +87,7 @@ pub(super) fn gather(
             inject,
             provide: (entry.provide)(),
             config: (entry.config_schema)().to_value(),
+            needs_configuration: !starts_by_itself(entry),
             tools,
             sections,
         })
@@ -127,13 +130,16 @@ fn closure(
         next += 1;
         for service in (row.inject)() {
             let provides = |it: &PluginEntry| (it.provide)().contains(&service.name);
-            let starts = |it: &&&'static PluginEntry| {
-                provides(it) && (it.fill_defaults)(serde_json::Map::new()).is_ok()
-            };
+            let starts = |it: &&&'static PluginEntry| provides(it) && starts_by_itself(it);
             if !rows.iter().any(|it| provides(it)) {
                 rows.extend(linked.iter().find(starts).copied());
             }
         }
     }
     rows
+}
+
+/// Whether a row without a configuration is right.
+fn starts_by_itself(entry: &PluginEntry) -> bool {
+    (entry.fill_defaults)(serde_json::Map::new()).is_ok()
 }

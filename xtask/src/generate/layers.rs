@@ -97,7 +97,7 @@ fn row(facts: &Facts) -> Value {
         .map(|plugin| {
             let mut then = Map::new();
             then.insert("properties".into(), json!({ "config": configuration(plugin) }));
-            if needs_configuration(plugin) {
+            if plugin.needs_configuration {
                 then.insert("required".into(), json!(["config"]));
             }
             json!({
@@ -137,13 +137,8 @@ fn names(plugin: &'static str) -> Vec<String> {
 /// What the `config` of a plugin may be: nothing at all means its defaults.
 fn configuration(plugin: &PluginFacts) -> Value {
     let written = json!({ "$ref": format!("#/$defs/{}", plugin.name) });
-    if needs_configuration(plugin) {
+    if plugin.needs_configuration {
         return written;
     }
     json!({ "anyOf": [written, { "type": "null" }] })
-}
-
-fn needs_configuration(plugin: &PluginFacts) -> bool {
-    let required = plugin.config.get("required").and_then(Value::as_array);
-    required.is_some_and(|it| !it.is_empty())
 }

@@ -162,3 +162,23 @@ fn a_file_that_nothing_generates_any_more_is_stale() {
     assert_eq!((stale.path.to_str(), stale.text.as_deref()), (Some("docs/man/dsh-fly.1"), None));
     assert!(stale.diff.contains("-Up."), "{}", stale.diff);
 }
+
+#[test]
+fn schemas_have_the_bounds_that_plugins_check() {
+    for entry in PluginEntry::linked() {
+        let schema = (entry.config_schema)().to_value();
+        let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+        let integer = |it: &Value| it["type"].to_string().contains("\"integer\"");
+        for (key, property) in properties.iter().filter(|(_, it)| integer(it)) {
+            for number in [0, 1 << 53] {
+                let written = [(key.clone(), Value::from(number))].into_iter().collect();
+                let errors = (entry.fill_defaults)(written).err().unwrap_or_default();
+                let accepted = !errors.iter().any(|it| it.path == *key);
+                let bound = |name: &str| property[name].as_u64();
+                let within = bound("minimum").is_none_or(|it| number >= it)
+                    && bound("maximum").is_none_or(|it| number <= it);
+                assert_eq!(within, accepted, "{}: {key}: {number}", entry.name);
+            }
+        }
+    }
+}
