@@ -55,6 +55,9 @@ pub struct InnerTerminal {
     pub processes: Vec<ProcessFacts>,
     /// Terminals behind this one.
     pub inner: Vec<InnerTerminal>,
+    /// Output fence of this terminal: it holds output that the relay has not read. None without the
+    /// right to ask.
+    pub unread_output: Option<bool>,
 }
 
 /// How far a probe shall look.

@@ -134,6 +134,11 @@ pub trait TerminalProcess: Send {
     /// Looks at the terminal and its foreground.
     async fn probe(&mut self, depth: Depth) -> Evidence;
 
+    /// Whether another full probe would find the same as the last one, but for output: nobody waited
+    /// for the terminal then, and nobody who was looked at has run since. A few times in a row it
+    /// may be true; what else could change is then to be looked at again. Costs next to nothing.
+    fn rests(&mut self) -> bool;
+
     /// Bytes of input that the terminal holds and no program has read (in canonical mode it counts
     /// finished lines only); none where it does not tell, or is full and there may be more behind.
     fn unread_bytes(&self) -> Option<u64>;

@@ -64,7 +64,7 @@ async fn a_reader_of_lines() {
     assert_eq!(evidence.modes, Some(LINE));
     assert_eq!(evidence.processes.len(), 1, "the shell is not in the foreground");
     let evidence = session.process.probe(Depth::Fast).await;
-    assert_eq!(evidence.scan, Scan::Fast);
+    assert_eq!(evidence.blocked_reader, None, "not asked at a glance");
     assert!(waits(&evidence, "cat", &read));
     session.close().await;
 }
@@ -497,6 +497,7 @@ async fn what_did_not_run_is_not_looked_at_again() {
         evidence,
         "a full look may rest on it too"
     );
+    assert!(session.process.rests(), "so another look is not worth while");
 
     // Something of it runs: the answer is a new one, and the true one.
     session.process.signal_foreground("SIGSTOP", false).unwrap();
@@ -506,6 +507,28 @@ async fn what_did_not_run_is_not_looked_at_again() {
         })
         .await;
     assert_eq!(stopped.processes.len(), 1);
+    assert!(!session.process.rests(), "the shell waits for the terminal");
+    session.close().await;
+}
+
+/// Until somebody is born who may be in the foreground with it.
+#[tokio::test]
+async fn who_is_alone_is_looked_at_in_full_at_a_glance() {
+    let script = "import os, time\nos.read(0, 9)\nif os.fork() == 0: time.sleep(1000)\n\
+                  os.read(0, 9)";
+    let mut session = Session::start(python(script)).await;
+    let read = Wait::TerminalRead { fd: 0 };
+    session.until_evidence(Depth::Full, "reading", |it| waits(it, "python", &read)).await;
+    let glance = session.process.probe(Depth::Fast).await;
+    assert_eq!((glance.scan, glance.processes.len()), (Scan::Full, 1), "{glance:?}");
+    assert!(waits(&glance, "python", &read), "{glance:?}");
+
+    session.type_line("x");
+    let again = |it: &Evidence| it.unread_input == Some(false) && waits(it, "python", &read);
+    let glance = session.until_evidence(Depth::Fast, "reading again", again).await;
+    assert_eq!(glance.scan, Scan::Fast, "{glance:?}");
+    let all = session.process.probe(Depth::Full).await;
+    assert_eq!((all.scan, all.processes.len()), (Scan::Full, 2), "{all:?}");
     session.close().await;
 }
 

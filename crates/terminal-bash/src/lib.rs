@@ -10,6 +10,7 @@
 mod answers;
 pub mod backend;
 pub mod config;
+mod crowd;
 pub mod dialect;
 pub mod environment;
 pub mod far;

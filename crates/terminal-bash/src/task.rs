@@ -318,7 +318,10 @@ impl Task {
                 }
                 Step::Settled(settled) => return Some(settled),
                 Step::Look(depth) => {
-                    return if self.drain() { None } else { self.look(depth).await };
+                    if self.drain() || depth == Depth::Full && self.rests() {
+                        return None;
+                    }
+                    return self.look(depth).await;
                 }
                 Step::LastLook => return self.look(Depth::Full).await,
             },
@@ -359,6 +362,20 @@ impl Task {
         self.live.as_ref().filter(|_| ended).map(|live| live.exchange.exited())
     }
 
+    /// Whether nothing has happened since the last look that could make another one worth while.
+    fn rests(&mut self) -> bool {
+        let now = self.now();
+        let other_looks = self.handover.is_some() || self.answers.are_wanted(now);
+        let Some(live) = self.live.as_mut().filter(|it| it.interrupt.is_none()) else {
+            return false;
+        };
+        let rests = !other_looks && live.exchange.may_rest() && self.process.rests();
+        if rests {
+            live.exchange.rested(now);
+        }
+        rests
+    }
+
     async fn look(&mut self, depth: Depth) -> Option<Settlement> {
         let evidence = self.process.probe(depth).await;
         self.chase(&evidence);
@@ -390,6 +407,7 @@ impl Task {
         }
         let context = self.context(&evidence);
         let live = self.live.as_mut()?;
+        live.exchange.waits_among(live.member.count());
         match live.exchange.look(now, &evidence, &context, &mut self.judge) {
             Step::Settled(settled) => Some(settled),
             Step::Wait(_) | Step::Look(_) | Step::LastLook => {
@@ -512,6 +530,7 @@ impl Task {
             // The foreground here is the launcher.
             return Err(TerminalError::NoForegroundGroup);
         }
+        self.disturb_waiting();
         if signal == Signal::Interrupt {
             self.forget_input();
         }
@@ -615,6 +634,7 @@ impl Task {
         if self.output.is_empty() {
             return;
         }
+        self.disturb_waiting();
         let now = self.now();
         if let Some(hidden) = &mut self.hidden {
             hidden.extend_from_slice(&self.output);

@@ -363,6 +363,7 @@ fn inner(modes: Modes, processes: Vec<ProcessFacts>) -> InnerTerminal {
         modes: Some(modes),
         processes,
         inner: Vec::new(),
+        unread_output: Some(false),
     }
 }
 
@@ -389,6 +390,7 @@ fn a_relay_is_as_ready_as_all_that_is_behind_it() {
         (vec![nested(sleeps())], None, Some(&busy)),
         (vec![InnerTerminal { unread_input: Some(true), ..reads() }], None, Some(&busy)),
         (vec![], None, Some(&unseen)),
+        (vec![InnerTerminal { unread_output: Some(true), ..reads() }], None, Some(&busy)),
         (vec![InnerTerminal { modes: None, ..reads() }], None, Some(&unseen)),
         (vec![InnerTerminal { unread_input: None, ..reads() }], None, Some(&unseen)),
         (vec![inner(RAW, vec![])], None, Some(&unseen)),
@@ -513,6 +515,13 @@ fn who_was_ready_behind_its_prompt_is_not_ready_before_it_is_shown() {
     let full_screen =
         Context { screen: ScreenFacts { alternate: true, ..at_start.screen }, ..at_start };
     assert!(settles(&judge.judge(&waits(None), &full_screen)));
+    // What is on the screen while there is output to be read is the prompt from before the line.
+    judge.typed();
+    let stale = Evidence { unread_output: true, ..waits(None) };
+    judge.judge(&stale, &acted());
+    assert_eq!(judge.judge(&waits(None), &at_start).verdict, not, "its prompt was an old one");
+    judge.judge(&waits(None), &acted());
+    assert!(settles(&judge.judge(&waits(None), &at_start)));
     // A wait for the terminal alone.
     let alone = evidence(RAW, vec![process(200, "node", &[select(&[], Some(100))])]);
     assert!(settles(&judge.judge(&alone, &at_start)));
@@ -899,6 +908,14 @@ fn a_busy_program_is_never_idle_and_its_prompt_is_found_soon() {
     let see = |now| if now < millis(20_000) { sleep.clone() } else { prompt.clone() };
     let (reason, strength, at) = run.until(millis(25_000), acted(), see).unwrap();
     assert_eq!((reason, strength), (WaitReason::StdinRead, Strength::Exact));
+    assert!(at <= millis(20_051), "{at:?}");
+    assert!(run.looks < 3_000, "looks grow rare: {}", run.looks);
+
+    // Of many who wait, each is looked at less often.
+    let mut run = Run::new(LIMITS, InputFacts::default());
+    run.exchange.waits_among(100);
+    let (_, strength, at) = run.until(millis(25_000), acted(), see).unwrap();
+    assert_eq!(strength, Strength::Exact);
     assert!(at <= millis(20_051), "{at:?}");
     assert!(run.looks < 1_000, "looks grow rare: {}", run.looks);
 }

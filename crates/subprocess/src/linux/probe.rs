@@ -3,11 +3,13 @@
 //! - The order of the looks is that of [`Evidence`]'s fields and is what makes them sound.
 //! - The *fast path* looks at the thread that waited last time, then at the group leader's main
 //!   thread, through files kept open.
+//! - A process that is *alone* in the foreground is looked at in full that way.
 //! - The *gate* answers with the last full scan as long as no thread of it has run since. It is trusted
 //!   after a second scan found the same, and never built on a scan that saw a thread running.
 //! - While the gate stands and nobody waits for the terminal, most looks ask for no more than that: who
 //!   else could read or change it is asked at every few looks.
 
+mod alone;
 mod gate;
 mod inner;
 mod outside;
@@ -18,6 +20,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 pub(crate) use self::self_test::reader_test_works;
 use self::{
+    alone::Alone,
     gate::{Gate, Seen},
     outside::Outside,
     scan::{Found, waits_on_terminal},
@@ -45,6 +48,8 @@ pub(crate) struct Prober {
     waiter: Option<(i32, i32)>,
     watched: Vec<Watched>,
     gate: Option<Gate>,
+    /// Who was alone in the foreground at the last full scan.
+    alone: Option<Alone>,
     outside: Outside,
     /// The last look, if nobody waited for the terminal then, and how often it was given again.
     rest: Option<(Evidence, u32)>,
@@ -67,6 +72,7 @@ impl Prober {
             waiter: None,
             watched: Vec::new(),
             gate: None,
+            alone: None,
             outside: Outside::default(),
             rest: None,
         }
@@ -99,8 +105,12 @@ impl Prober {
         let (scan, found) = match (proc, foreground) {
             (Some(_), _) if depth == Depth::Fast && !taken => (Scan::Fast, Found::default()),
             (Some(proc), Some(group)) if depth == Depth::Fast => {
-                let processes = self.fast(proc, group).into_iter().collect();
-                (Scan::Fast, Found { processes, ..Found::default() })
+                let alone = self.alone.as_ref();
+                let (scan, found) = match alone.and_then(|it| it.look(proc, self.terminal, group)) {
+                    Some(all) => (Scan::Full, Some(all)),
+                    None => (Scan::Fast, self.fast(proc, group)),
+                };
+                (scan, Found { processes: found.into_iter().collect(), ..Found::default() })
             }
             (Some(proc), Some(foreground)) => {
                 self.full(proc, Seen { foreground, blocked_reader, modes: pty.modes() })
@@ -133,18 +143,26 @@ impl Prober {
 
     /// The last look again, as long as nothing of it has run.
     fn rest(&mut self, pty: &Pty, unwritten: usize) -> Option<Evidence> {
-        let (evidence, given) = self.rest.as_mut()?;
-        let stands = *given < MOST_RESTS
+        if !self.rests(pty, unwritten) {
+            return None;
+        }
+        let (evidence, _) = self.rest.as_mut()?;
+        evidence.unread_output = pty.unread_output();
+        Some(evidence.clone())
+    }
+
+    /// Whether the last look may be given again, since nothing of it has run: a few times in a row.
+    pub(crate) fn rests(&mut self, pty: &Pty, unwritten: usize) -> bool {
+        let Some((evidence, given)) = self.rest.as_mut() else { return false };
+        *given += 1;
+        let stands = *given <= MOST_RESTS
             && unwritten == 0
             && pty.foreground() == evidence.foreground
             && self.gate.as_ref().is_some_and(Gate::rests);
         if !stands {
             self.rest = None;
-            return None;
         }
-        *given += 1;
-        evidence.unread_output = pty.unread_output();
-        Some(evidence.clone())
+        stands
     }
 
     fn full(&mut self, proc: &Proc, terminal: Seen) -> (Scan, Found) {
@@ -165,6 +183,9 @@ impl Prober {
             (found, counters) = self.scan(proc, group);
         }
         self.waiter = waiter(found.processes.iter().chain(&found.outside));
+        if !self.alone.as_ref().is_some_and(|it| it.stands(&found)) {
+            self.alone = Alone::of(proc, self.leader, group, &found);
+        }
         self.gate = counters.map(|counters| {
             // The old counters were read before this scan: if they still stand, nothing ran during it.
             let old = old.filter(|it| it.stands(terminal));

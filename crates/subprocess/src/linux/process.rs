@@ -473,6 +473,11 @@ impl TerminalProcess for LocalProcess {
         evidence
     }
 
+    fn rests(&mut self) -> bool {
+        let unwritten = self.unwritten();
+        self.prober.rests(&self.pty, unwritten)
+    }
+
     fn exit_status(&self) -> Option<ExitStatus> {
         self.exit.clone()
     }

@@ -222,7 +222,8 @@ fn ignored_signals(status: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(set).ok()?.trim(), 16).ok()
 }
 
-fn parse_numbers(text: &[u8]) -> Vec<i32> {
+/// Numbers with blanks between them; what is no number is left out.
+pub(crate) fn parse_numbers(text: &[u8]) -> Vec<i32> {
     let text = std::str::from_utf8(text).unwrap_or_default();
     text.split_ascii_whitespace().filter_map(|it| it.parse().ok()).collect()
 }

@@ -1,8 +1,9 @@
 //! One send over time: when to look, and when and why it is settled.
 //!
-//! The gap between two looks grows with the time that nothing happened, from tens of
-//! microseconds to a few milliseconds, and after some seconds to `pollIntervalMs`; whatever happens (output, a read of the terminal, the end of
-//! a write) makes the next look due at once. There is no fixed tick.
+//! The gap between two looks grows with the time that nothing happened, from tens of microseconds to
+//! a millisecond, or a few where several sessions wait, and after two seconds to `pollIntervalMs`;
+//! whatever happens (output, a read of the terminal, the end of a write) makes the next look due at
+//! once. There is no fixed tick.
 
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ use super::{
 /// The shortest gap between two looks: a program that just wrote its prompt needs about that long
 /// to block.
 const FIRST_GAP: Duration = Duration::from_micros(40);
+/// The shortest gap for each session that waits, so that many of them leave time for what they wait for.
+const GAP_OF_EACH: Duration = Duration::from_micros(20);
 /// Who answers sooner than this says so by output, which makes a look due.
 const ANSWER_GAP: Duration = Duration::from_micros(150);
 /// So soon after an event only those are looked at who are likely to wait.
@@ -27,8 +30,9 @@ const FLOOD: usize = 1_024;
 const GAP_SHARE: u32 = 4;
 /// So long after the last event a wait is looked for often: most answers come soon.
 const SOON: Duration = Duration::from_secs(2);
-/// Longest gap between two looks until then.
-const GAP_SOON: Duration = Duration::from_millis(4);
+/// Longest gap between two looks until then, for each session that waits, and for however many.
+const GAP_SOON: Duration = Duration::from_micros(800);
+const GAP_SOON_OF_MANY: Duration = Duration::from_millis(4);
 /// Silence of a foreground that cannot be seen: behind what looks like a prompt, behind a line that
 /// was one before, and of a full screen.
 const PROMPT_SILENCE: Duration = Duration::from_millis(400);
@@ -115,6 +119,8 @@ pub struct Exchange {
     cpu: Option<(Moment, u64)>,
     working: bool,
     last: Option<Taken>,
+    /// Sessions that wait, this one among them.
+    waiting: u32,
 }
 
 /// What may end it besides readiness and the shell's end.
@@ -165,6 +171,7 @@ impl Exchange {
             cpu: None,
             working: false,
             last: None,
+            waiting: 1,
         }
     }
 
@@ -174,6 +181,7 @@ impl Exchange {
             started: self.started,
             cpu: self.cpu,
             patience: self.patience,
+            waiting: self.waiting,
             ..Self::begin(now, self.limits, input)
         };
     }
@@ -187,6 +195,11 @@ impl Exchange {
     /// Whether nobody waits for it.
     pub fn is_in_background(&self) -> bool {
         self.patience != Patience::Foreground
+    }
+
+    /// So many sessions wait at the moment, this one among them: they share what looks may cost.
+    pub fn waits_among(&mut self, sessions: u32) {
+        self.waiting = sessions;
     }
 
     /// Its foreground was interrupted. One in the background goes on until that has had its effect,
@@ -268,6 +281,21 @@ impl Exchange {
             return Step::Look(if soon && !self.full { Depth::Fast } else { Depth::Full });
         }
         Step::Wait(end.map_or(self.next_look, |end| end.min(self.next_look)))
+    }
+
+    /// The foreground was seen to be busy at the last look: as long as nobody of it runs, another look
+    /// would show the same.
+    pub fn may_rest(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| {
+            let Judgement { verdict, visibly_busy, .. } = &last.judgement;
+            last.all && *visibly_busy && *verdict == Verdict::Not { relay: false }
+        })
+    }
+
+    /// Nobody of it has run.
+    pub fn rested(&mut self, now: Moment) {
+        self.last_busy = now;
+        self.next_look = self.after_gap(now);
     }
 
     /// A look was taken; `context` is what was known besides.
@@ -352,17 +380,16 @@ impl Exchange {
     /// The next look after a gap, which grows with the quiet time.
     fn after_gap(&self, now: Moment) -> Moment {
         let quiet = now.saturating_sub(self.last_event);
-        let longest = if quiet < SOON {
-            GAP_SOON.min(self.limits.longest_gap)
-        } else {
-            self.limits.longest_gap
-        };
-        let gap = (quiet / GAP_SHARE).clamp(FIRST_GAP.min(longest), longest);
-        if gap < GAP_SOON {
+        let soon = GAP_SOON.saturating_mul(self.waiting).min(GAP_SOON_OF_MANY);
+        let longest = self.limits.longest_gap;
+        let longest = if quiet < SOON { soon.min(longest) } else { longest };
+        let shortest = FIRST_GAP.max(GAP_OF_EACH.saturating_mul(self.waiting)).min(longest);
+        let gap = (quiet / GAP_SHARE).clamp(shortest, longest);
+        if gap < GAP_SOON_OF_MANY {
             return now + gap;
         }
         // Looks of several sessions are due together: waking up costs more than they do.
-        let grid = u64::try_from(GAP_SOON.as_nanos()).unwrap_or(u64::MAX);
+        let grid = u64::try_from(GAP_SOON_OF_MANY.as_nanos()).unwrap_or(u64::MAX);
         let next = u64::try_from((now + gap).as_nanos()).unwrap_or(u64::MAX);
         Moment::from_nanos(next / grid * grid)
     }

@@ -244,6 +244,7 @@ impl Judge {
             blocked_reader: evidence.blocked_reader,
             scan: evidence.scan,
             screen: &context.screen,
+            stale: evidence.unread_output,
             prompt: context.prompt.filter(|_| shell_in_front && !modes.canonical),
             modes,
         };
@@ -313,7 +314,7 @@ impl Judge {
             let first = inner.processes.first()?;
             let thread = first.threads.first()?;
             let not = Claim { verdict: Verdict::Not { relay: false }, process: first, thread };
-            if inner.unread_input? {
+            if inner.unread_input? || inner.unread_output == Some(true) {
                 return Some(not);
             }
             let look = Look {
@@ -374,7 +375,9 @@ impl Judge {
         // At a line's start it says little, but of who does nothing else.
         let telling = (alone && others.is_empty()) || screen.text_before_cursor;
         let known = self.memory.of(process);
-        known.waits(screen);
+        if !look.stale {
+            known.waits(screen);
+        }
         let is_known = telling && known.signatures.contains(&signature);
         let (edits, prompt, is_back, seen) =
             (known.edits, known.prompt, known.is_back, known.waited);
@@ -488,6 +491,8 @@ struct Look<'a> {
     blocked_reader: Option<bool>,
     scan: Scan,
     screen: &'a ScreenFacts,
+    /// There is output that is not on the screen yet: what is there may be from before the input.
+    stale: bool,
     /// The shell itself is in front of it and behind this prompt, as far as its marks and the modes
     /// tell.
     prompt: Option<Prompt>,

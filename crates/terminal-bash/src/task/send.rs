@@ -13,6 +13,7 @@ use terminal::{
 
 use super::{Task, far::Chase, interrupt::Interrupt, typing::ApartEnter};
 use crate::{
+    crowd::Member,
     input,
     readiness::{Exchange, Finished, InputFacts, Limits, Moment, Prompt, Settlement, Verdict},
     screen::Position,
@@ -28,6 +29,8 @@ pub(super) struct Live {
     pub(super) exchange: Exchange,
     /// None while the shell starts: nobody sent anything then.
     pub(super) settler: Option<Settler>,
+    /// It waits, like those of other sessions.
+    pub(super) member: Member,
     pub(super) start: Position,
     followers: BTreeMap<Follower, Position>,
     pub(super) before: Before,
@@ -151,7 +154,7 @@ impl Task {
             return settler.refuse(TerminalError::LineTooLong { bytes, limit });
         }
         let in_shell = self.marks.prompt().is_some();
-        if !canonical && !in_shell {
+        if !canonical && !in_shell && !self.still_waits() {
             // Who takes it decides how it is typed.
             let evidence = self.process.probe(Depth::Fast).await;
             self.note_input(&evidence);
@@ -207,6 +210,7 @@ impl Task {
         self.live = Some(Live {
             exchange: Exchange::begin(now, limits, InputFacts::default()),
             settler,
+            member: Member::join(),
             start: self.delivered.clone(),
             followers: BTreeMap::new(),
             before: self.before(),
@@ -254,6 +258,10 @@ impl Task {
         let last_command = self.last_command(settled);
         let mended = self.mend(settled, last_command.as_ref()).await;
         self.settle_watches(settled, last_command.as_ref());
+        let proven = settled.reason == WaitReason::StdinRead && settled.evidence == Evidence::Exact;
+        if let Some(waiting) = self.waiting.as_mut().filter(|_| proven) {
+            waiting.still = true;
+        }
         self.settle(settled, last_command, mended);
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use subprocess::{Descriptor, Evidence, ThreadFacts, Wait};
+use subprocess::{Descriptor, Evidence, LineSetting, ThreadFacts, Wait};
 use terminal::TerminalError;
 
 use super::Task;
@@ -59,6 +59,8 @@ pub(super) struct Waiting {
     command: String,
     /// How, in one of its threads.
     how: How,
+    /// That was proven, and nothing was printed or signalled since.
+    pub(super) still: bool,
 }
 
 impl Task {
@@ -81,7 +83,10 @@ impl Task {
         let Some(stroke) = typing::next(&mut live.lines, reader) else { return false };
         live.typed += stroke.text.len();
         live.note_echo(modes);
-        let unfinished = input::is_unfinished(stroke.bytes.as_bytes());
+        let ends_no_line = canonical
+            && stroke.bytes.ends_with(typing::ENTER)
+            && self.process.changed_settings().contains(&LineSetting::Enter);
+        let unfinished = ends_no_line || input::is_unfinished(stroke.bytes.as_bytes());
         live.exchange.typed(now, InputFacts { unfinished });
         let must_act = !unfinished && !before.alternate && modes.is_some_and(|it| !it.canonical);
         live.before = super::send::Before { must_act, ..before };
@@ -156,11 +161,23 @@ impl Task {
         edits
     }
 
+    /// Whether it is known without another look who waits.
+    pub(super) fn still_waits(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|it| it.still)
+    }
+
+    /// Something happened that may have ended a wait.
+    pub(super) fn disturb_waiting(&mut self) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.still = false;
+        }
+    }
+
     /// Remembers who waits, and whether an Enter's line was taken.
     pub(super) fn note_input(&mut self, evidence: &Evidence) {
         let waiting = evidence.processes.iter().find_map(|process| {
             let how = process.threads.iter().find_map(how_it_waits)?;
-            Some(Waiting { pid: process.pid, command: process.command.clone(), how })
+            Some(Waiting { pid: process.pid, command: process.command.clone(), how, still: false })
         });
         self.waiting = waiting.or_else(|| self.waiting.take());
         if evidence.unwritten > 0 || evidence.unread_input != Some(false) {

@@ -2,12 +2,15 @@
 
 mod dialects;
 mod ends;
+mod hidden;
 mod hooks;
 mod input;
 mod isolation;
+mod liars;
 mod limits;
 mod mend;
 mod output;
+mod pitfalls;
 mod queries;
 mod readiness;
 mod recording;

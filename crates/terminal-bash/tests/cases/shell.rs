@@ -22,6 +22,14 @@ use terminal_bash as _;
 /// Short enough to be quick, long enough to be told from a pause.
 const CONFIG: &str = "{ idleSilenceMs: 300, timeoutMs: 20000 }";
 
+/// What programs of our own begin with: `done()` tells the test, by a file, that they have worked.
+const PRELUDE: &str = "
+import fcntl, os, pty, select, signal, socket, sys, termios, threading, time, tty
+def say(text): os.write(1, text.encode())
+def done(): open('done', 'w').close()
+here, there = socket.socketpair()
+";
+
 /// A host with the shell backend.
 pub(crate) struct Bench {
     pub(crate) host: TestHost,
@@ -95,6 +103,17 @@ impl Shell<'_> {
     /// Types `text` alone, and waits.
     pub(crate) async fn type_only(&self, text: &str) -> SendOutcome {
         self.start(text, false).unwrap().done().await.unwrap()
+    }
+
+    /// Runs a python script, which finds [`PRELUDE`] in front of it.
+    pub(crate) async fn python(&self, script: &str) -> SendOutcome {
+        std::fs::write(self.path("victim.py"), format!("{PRELUDE}{script}")).unwrap();
+        self.send("python3 victim.py").await
+    }
+
+    /// Whether the script called `done()` since this was asked last.
+    pub(crate) fn is_done(&self) -> bool {
+        std::fs::remove_file(self.path("done")).is_ok()
     }
 
     /// Sends a command that ends at the prompt with this status; what it printed.

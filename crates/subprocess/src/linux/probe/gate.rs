@@ -62,8 +62,13 @@ impl Counter {
     }
 
     pub(super) fn cpu_ns(&self) -> Option<u64> {
-        std::str::from_utf8(&self.text).ok()?.split_ascii_whitespace().next()?.parse().ok()
+        cpu_ns(&self.text)
     }
+}
+
+/// The time on a processor that a `schedstat` tells.
+pub(super) fn cpu_ns(schedstat: &[u8]) -> Option<u64> {
+    std::str::from_utf8(schedstat).ok()?.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// The counters of one scan; none as soon as they cannot vouch for it.

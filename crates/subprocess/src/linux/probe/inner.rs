@@ -6,7 +6,10 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, major, minor, openat};
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, fstat, major, minor, openat},
+    process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
+};
 
 use super::scan::{Scan, waits_for_master};
 use crate::{
@@ -36,7 +39,7 @@ pub(super) fn terminals(scan: &mut Scan<'_>, relays: &[i32], depth: usize) -> Ve
             let Some(number) = number_of(scan, relay, fd) else { continue };
             if !seen.contains(&number) {
                 seen.push(number);
-                found.extend(terminal(scan, &tree, relay, number, depth));
+                found.extend(terminal(scan, &tree, (relay, fd), number, depth));
             }
         }
     }
@@ -53,11 +56,11 @@ fn number_of(scan: &Scan<'_>, relay: i32, fd: i32) -> Option<u32> {
     std::str::from_utf8(line).ok()?.trim().parse().ok()
 }
 
-/// One terminal; none where nobody is on it.
+/// One terminal, whose master is a relay's descriptor; none where nobody is on it.
 fn terminal(
     scan: &mut Scan<'_>,
     tree: &[Stat],
-    relay: i32,
+    (relay, master): (i32, i32),
     number: u32,
     depth: usize,
 ) -> Option<InnerTerminal> {
@@ -68,6 +71,7 @@ fn terminal(
         modes: None,
         processes: Vec::new(),
         inner: Vec::new(),
+        unread_output: None,
     };
     let Some((slave, identity)) = open(relay, number) else { return Some(unseen) };
     let session_of_relay = tree.iter().find(|it| it.pid == relay)?.session;
@@ -91,7 +95,23 @@ fn terminal(
         processes.iter().filter(|it| waits_for_master(it)).map(|it| it.pid).collect();
     let inner = terminals(scan, &relays, depth - 1);
     let modes = modes(&slave);
-    Some(InnerTerminal { relay, unread_input, blocked_reader, modes, processes, inner })
+    let unread_output = unread_output(relay, master);
+    Some(InnerTerminal {
+        relay,
+        unread_input,
+        blocked_reader,
+        modes,
+        processes,
+        inner,
+        unread_output,
+    })
+}
+
+/// Whether the relay has yet to read output from this master: asked through a descriptor of our own
+/// for it, since only the kernel knows what is still on its way there.
+fn unread_output(relay: i32, master: i32) -> Option<bool> {
+    let relay = pidfd_open(Pid::from_raw(relay)?, PidfdFlags::empty()).ok()?;
+    readable(&pidfd_getfd(relay, master, PidfdGetfdFlags::empty()).ok()?)
 }
 
 /// Opens a terminal as the relay sees it, without making it anybody's own.

@@ -1,0 +1,29 @@
+//! How many sends of this host wait at the moment: they share what looking for their ends may cost.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A count of nothing else, so no order of memory is needed.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+
+/// One who waits, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Member(());
+
+impl Member {
+    /// One more waits.
+    pub(crate) fn join() -> Self {
+        WAITING.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+
+    /// How many there are, this one among them.
+    pub(crate) fn count(&self) -> u32 {
+        WAITING.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
