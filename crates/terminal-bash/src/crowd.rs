@@ -7,23 +7,25 @@ static WAITING: AtomicU32 = AtomicU32::new(0);
 
 /// One who waits, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Member(());
+pub(crate) struct Member {
+    waiting: &'static AtomicU32,
+}
 
 impl Member {
     /// One more waits.
     pub(crate) fn join() -> Self {
         WAITING.fetch_add(1, Ordering::Relaxed);
-        Self(())
+        Self { waiting: &WAITING }
     }
 
     /// How many there are, this one among them.
     pub(crate) fn count(&self) -> u32 {
-        WAITING.load(Ordering::Relaxed)
+        self.waiting.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        WAITING.fetch_sub(1, Ordering::Relaxed);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }

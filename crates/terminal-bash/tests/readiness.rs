@@ -788,7 +788,7 @@ prop_compose! {
         let screen = ScreenFacts { alternate, bracketed_paste, acted_upon,
             editor_opened: bracketed_paste && opened, text_before_cursor: text, printed: 1,
             ..ScreenFacts::default() };
-        Context { screen, prompt: marked.then_some(Prompt::Primary), unfinished }
+        Context { screen, prompt: marked.then_some(Prompt::Primary), unfinished, far: None }
     }
 }
 

@@ -195,9 +195,12 @@ impl Shared {
         let number = || argument.parse::<u32>().unwrap();
         state.last = (!command.is_empty()).then_some(0);
         match command {
-            "say" => state.text.push_str(&format!("{argument}\n")),
-            "count" => (1..=number()).for_each(|n| state.text.push_str(&format!("{n}\n"))),
-            "cwd" => state.text.push_str(&format!("{}\n", state.cwd)),
+            "say" => state.text.extend([argument, "\n"]),
+            "count" => state.text.extend((1..=number()).map(|n| format!("{n}\n"))),
+            "cwd" => {
+                let State { text, cwd, .. } = state;
+                text.extend([cwd.as_str(), "\n"]);
+            }
             "fail" => state.last = Some(number().cast_signed()),
             "stubborn" => state.closes_that_fail = 1,
             "leave" => {
@@ -222,7 +225,7 @@ impl Shared {
                 tokio::spawn(async move {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     let mut state = lock(&shared.state);
-                    state.text.push_str(&format!("{word}\n"));
+                    state.text.extend([&word, "\n"]);
                     if !later {
                         shared.prompt(&mut state);
                     } else if shared.is(Fault::LosesLateOutput) {
@@ -441,9 +444,9 @@ impl SendOperation for Exchange {
         let (_, mut outcome) = settled.unwrap();
         if self.shared.is(Fault::SettlesAnew) {
             let state = lock(&self.shared.state);
-            outcome.viewport = newest(&state.text[*lock(&self.start)..]).0.to_owned();
+            newest(&state.text[*lock(&self.start)..]).0.clone_into(&mut outcome.viewport);
         } else if self.shared.is(Fault::JobsEatOutput) {
-            outcome.viewport = newest(&self.since(*lock(&self.start))).0.to_owned();
+            newest(&self.since(*lock(&self.start))).0.clone_into(&mut outcome.viewport);
         }
         Ok(outcome)
     }
