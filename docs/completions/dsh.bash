@@ -19,6 +19,9 @@ _dsh() {
             dsh,check)
                 cmd="dsh__subcmd__check"
                 ;;
+            dsh,doctor)
+                cmd="dsh__subcmd__doctor"
+                ;;
             dsh,help)
                 cmd="dsh__subcmd__help"
                 ;;
@@ -39,6 +42,9 @@ _dsh() {
                 ;;
             dsh__subcmd__help,check)
                 cmd="dsh__subcmd__help__subcmd__check"
+                ;;
+            dsh__subcmd__help,doctor)
+                cmd="dsh__subcmd__help__subcmd__doctor"
                 ;;
             dsh__subcmd__help,help)
                 cmd="dsh__subcmd__help__subcmd__help"
@@ -65,7 +71,7 @@ _dsh() {
 
     case "${cmd}" in
         dsh)
-            opts="-h -V --help --version run mcp web check replay screenshot help"
+            opts="-h -V --help --version run mcp web check replay screenshot doctor help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -96,8 +102,22 @@ _dsh() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        dsh__subcmd__doctor)
+            opts="-h --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         dsh__subcmd__help)
-            opts="run mcp web check replay screenshot help"
+            opts="run mcp web check replay screenshot doctor help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -111,6 +131,20 @@ _dsh() {
             return 0
             ;;
         dsh__subcmd__help__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        dsh__subcmd__help__subcmd__doctor)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -209,7 +243,7 @@ _dsh() {
             return 0
             ;;
         dsh__subcmd__mcp)
-            opts="-h --composition --patch --no-home-patch --dump-config --structured --help"
+            opts="-h --composition --patch --no-home-patch --sandbox --dump-config --structured --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -221,6 +255,10 @@ _dsh() {
                     ;;
                 --patch)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sandbox)
+                    COMPREPLY=($(compgen -W "danger-full-access workspace-write read-only" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -253,7 +291,7 @@ _dsh() {
             return 0
             ;;
         dsh__subcmd__run)
-            opts="-h --agent-terminal-demo --resume --json --record --base-url --model --composition --patch --no-home-patch --dump-config --help"
+            opts="-h --agent-terminal-demo --resume --json --record --base-url --model --composition --patch --no-home-patch --sandbox --dump-config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -281,6 +319,10 @@ _dsh() {
                     ;;
                 --patch)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sandbox)
+                    COMPREPLY=($(compgen -W "danger-full-access workspace-write read-only" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -313,7 +355,7 @@ _dsh() {
             return 0
             ;;
         dsh__subcmd__web)
-            opts="-h --composition --patch --no-home-patch --dump-config --help"
+            opts="-h --composition --patch --no-home-patch --sandbox --dump-config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -325,6 +367,10 @@ _dsh() {
                     ;;
                 --patch)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sandbox)
+                    COMPREPLY=($(compgen -W "danger-full-access workspace-write read-only" -- "${cur}"))
                     return 0
                     ;;
                 *)
