@@ -5,7 +5,7 @@
 //! - keys that may be a secret are logged only after the terminal is known to have shown them.
 //!
 //! Reading order: [`keys`] (names → presses, pure) → [`value`], `schema` (what crosses the wire) →
-//! [`text`] (pure) → `simple` (the skeleton of all tools but one) → one file per tool.
+//! [`text`] (pure) → one file per tool.
 
 mod arguments;
 pub mod keys;
@@ -16,21 +16,21 @@ mod schema;
 mod screen;
 mod search;
 mod seen;
-mod simple;
 pub mod text;
 pub mod value;
 mod wait;
 
 use std::sync::Arc;
 
+use agents::Agent;
 use dsh_core::{Ctx, Deps, Plugin, Provided, SafeInteger, async_trait, register_plugin};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use system_prompt::{Section, SystemPrompt};
 use terminal::{TerminalRegistry, Terminals};
 use tools::{
-    Content, ContentBlock, DialectError, Tool, Tools,
-    text::{Keep, bound},
+    DialectError, Tool, ToolCall, ToolError, Tools,
+    simple::{self, Family},
 };
 
 use crate::seen::Seen;
@@ -128,14 +128,15 @@ struct Host {
     cap: usize,
 }
 
-impl Host {
-    /// Bounds a result of one text, whatever its origin. More blocks keep their shape.
-    fn bound(&self, keep: Keep, mut content: Content) -> Content {
-        if let [ContentBlock::Text { text }] = content.as_mut_slice()
-            && text.len() > self.cap
-        {
-            *text = bound(keep, text, self.cap);
-        }
-        content
+impl Family for Host {
+    const ERROR: &'static str = arguments::ERROR;
+    type Caller = Arc<Agent>;
+
+    fn caller(call: &ToolCall) -> Result<Arc<Agent>, ToolError> {
+        arguments::agent(call).cloned()
+    }
+
+    fn cap(&self) -> usize {
+        self.cap
     }
 }

@@ -8,14 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 use terminal::ReadRequest;
-use tools::{ToolError, ToolKind, text::head};
+use tools::{ToolError, ToolKind, simple::Simple, text::head};
 
 use crate::{
     Host,
     arguments::{refused, whole},
-    schema,
-    simple::Simple,
-    text,
+    schema, text,
     value::LinesValue,
 };
 
@@ -43,10 +41,11 @@ impl Simple for Lines {
     const NAME: &'static str = "terminal_lines";
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Read;
+    type Host = Host;
     type Args = Args;
     type Value = LinesValue;
 
-    fn output() -> Value {
+    fn output(_: &Host) -> Value {
         schema::lines()
     }
 
@@ -82,7 +81,7 @@ impl Simple for Lines {
         })
     }
 
-    fn text(value: &LinesValue, cap: usize) -> String {
+    fn text(_: &Value, value: &LinesValue, cap: usize) -> String {
         text::lines(value, cap)
     }
 }

@@ -15,13 +15,14 @@ use tool_terminal::settled;
 use tools::{
     CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
     ToolOutput, ToolResult, ToolSpec, parameters_of,
+    simple::{self, Family as _, typed},
     text::{Keep, tail},
     withheld,
 };
 
 use crate::{
     Host,
-    arguments::{agent, invalid, json as to_json, parse, refused, typed},
+    arguments::{agent, invalid, refused},
     keys, schema, text,
     value::{KeysValue, ScreenValue},
 };
@@ -109,7 +110,7 @@ impl Tool for Keys {
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
         let owner = agent(&call)?;
-        let args: Args = parse(&call.arguments)?;
+        let args: Args = simple::parse::<Host, _>(&call.arguments)?;
         let presses = presses(&args.keys)?;
         if let Some(reason) = call.cancel.reason() {
             return Err(refused(TerminalError::Cancelled { reason: reason.to_owned() }));
@@ -146,7 +147,7 @@ impl Tool for Keys {
             repaired: outcome.repaired,
         };
         let log_arguments = (!hidden).then(|| call.arguments.clone());
-        Ok(ToolOutput { value: to_json(&value)?, log_arguments })
+        Ok(ToolOutput { value: simple::json::<Host>(&value)?, log_arguments })
     }
 
     fn render(&self, _: &Value, value: &Value) -> String {

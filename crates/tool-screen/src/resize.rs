@@ -8,14 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 use terminal::{WaitCondition, WaitRequest, WindowSize};
-use tools::{ToolError, ToolKind};
+use tools::{ToolError, ToolKind, simple::Simple};
 
 use crate::{
     Host,
     arguments::{invalid, refused},
-    schema,
-    simple::Simple,
-    text,
+    schema, text,
     value::ScreenValue,
 };
 
@@ -56,10 +54,11 @@ impl Simple for Resize {
     const NAME: &'static str = "terminal_resize";
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Execute;
+    type Host = Host;
     type Args = Args;
     type Value = ScreenValue;
 
-    fn output() -> Value {
+    fn output(_: &Host) -> Value {
         schema::screen()
     }
 
@@ -85,7 +84,7 @@ impl Simple for Resize {
         Ok(ScreenValue::new(shown, None))
     }
 
-    fn text(value: &ScreenValue, cap: usize) -> String {
+    fn text(_: &Value, value: &ScreenValue, cap: usize) -> String {
         text::screen(value, cap)
     }
 }

@@ -7,9 +7,9 @@ use dsh_core::Cancel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tools::{ToolError, ToolKind};
+use tools::{ToolError, ToolKind, simple::Simple};
 
-use crate::{Host, arguments::refused, schema, simple::Simple, text, value::ScreenValue};
+use crate::{Host, arguments::refused, schema, text, value::ScreenValue};
 
 const DESCRIPTION: &str = "Show the visible screen of a terminal session as it is now: its rows with \
 their numbers, the cursor, the window's title, what is highlighted, and what the program asked of \
@@ -31,10 +31,11 @@ impl Simple for Screen {
     const NAME: &'static str = "terminal_screen";
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Read;
+    type Host = Host;
     type Args = Args;
     type Value = ScreenValue;
 
-    fn output() -> Value {
+    fn output(_: &Host) -> Value {
         schema::screen()
     }
 
@@ -50,7 +51,7 @@ impl Simple for Screen {
         Ok(ScreenValue::new(shown, before.as_deref()))
     }
 
-    fn text(value: &ScreenValue, cap: usize) -> String {
+    fn text(_: &Value, value: &ScreenValue, cap: usize) -> String {
         text::screen(value, cap)
     }
 }

@@ -8,14 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 use terminal::{SearchMatch, SearchPage, SearchRequest};
-use tools::{ToolError, ToolKind};
+use tools::{ToolError, ToolKind, simple::Simple};
 
 use crate::{
     Host,
     arguments::{refused, whole},
-    schema,
-    simple::Simple,
-    text,
+    schema, text,
     value::{FoundLine, SearchValue},
 };
 
@@ -46,10 +44,11 @@ impl Simple for Search {
     const NAME: &'static str = "terminal_search";
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Read;
+    type Host = Host;
     type Args = Args;
     type Value = SearchValue;
 
-    fn output() -> Value {
+    fn output(_: &Host) -> Value {
         schema::search()
     }
 
@@ -70,7 +69,7 @@ impl Simple for Search {
         Ok(found(page.map_err(refused)?))
     }
 
-    fn text(value: &SearchValue, cap: usize) -> String {
+    fn text(_: &Value, value: &SearchValue, cap: usize) -> String {
         text::search(value, cap)
     }
 }

@@ -8,14 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 use terminal::{TerminalError, WaitCondition, WaitEnd, WaitRequest};
-use tools::{ToolError, ToolKind, text::tail};
+use tools::{ToolError, ToolKind, simple::Simple, text::tail};
 
 use crate::{
     Host,
     arguments::{invalid, refused, whole},
-    schema,
-    simple::Simple,
-    text,
+    schema, text,
     value::{WaitEnded, WaitValue},
 };
 
@@ -84,10 +82,11 @@ impl Simple for Wait {
     const NAME: &'static str = "terminal_wait";
     const DESCRIPTION: &'static str = DESCRIPTION;
     const KIND: ToolKind = ToolKind::Read;
+    type Host = Host;
     type Args = Args;
     type Value = WaitValue;
 
-    fn output() -> Value {
+    fn output(_: &Host) -> Value {
         schema::wait()
     }
 
@@ -125,7 +124,7 @@ impl Simple for Wait {
         })
     }
 
-    fn text(value: &WaitValue, cap: usize) -> String {
+    fn text(_: &Value, value: &WaitValue, cap: usize) -> String {
         text::wait(value, cap)
     }
 }
