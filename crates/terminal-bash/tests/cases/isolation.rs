@@ -13,11 +13,16 @@ fn a_sweep_over_all_processes_stays_in_the_session() {
         assert_eq!(shell.run("echo $$", 0).await, "1\n");
         shell.run("setsid -f sleep 1000", 0).await;
         other.run("setsid -f sleep 1000", 0).await;
-        let sleepers = "cat /proc/[0-9]*/comm | grep -c sleep";
+        // One may vanish between its name and its reading.
+        let sleepers = "cat /proc/[0-9]*/comm 2>/dev/null | grep -c '^sleep'";
+        let until_some = format!("until [ $({sleepers}) -gt 0 ]; do :; done");
+        let until_none = format!("until [ $({sleepers}) = 0 ]; do :; done");
+        shell.run(&until_some, 0).await;
+        other.run(&until_some, 0).await;
         assert_eq!(shell.run(sleepers, 0).await, "1\n");
         // The shell is process 1, which is spared.
         shell.send("kill -9 -1").await;
-        assert_eq!(shell.run(sleepers, 1).await, "0\n");
+        shell.run(&until_none, 0).await;
         assert_eq!(other.run(sleepers, 0).await, "1\n");
         // What is seen of the session is seen as ever.
         assert_waits(&shell.send("read -p 'name? ' x").await, StateKind::Line);
