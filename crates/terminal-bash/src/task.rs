@@ -347,7 +347,9 @@ impl Task {
             Event::OutputEnd => {
                 self.output_ended = true;
                 // The far side's last word may be the last output.
-                if let Some(status) = self.process.exit_status() {
+                if self.far.is_some()
+                    && let Some(status) = self.process.exit_status()
+                {
                     self.exited(status);
                 }
             }

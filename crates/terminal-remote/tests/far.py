@@ -73,7 +73,10 @@ def handle(connection):
             ended = os.waitstatus_to_exitcode(status) if pid else None
         ready = select.select([connection, master], [], [], 0.02)[0]
         if connection in ready:
-            data = connection.recv(65536)
+            try:
+                data = connection.recv(65536)
+            except ConnectionResetError:
+                data = b""
             if not data:
                 os._exit(1)  # and with it the master: the terminal is hung up
             if asked["tty"]:

@@ -36,7 +36,7 @@ pub(crate) const BOUNDS: &str = "maxReadBytes: 2000, maxInputBytes: 5000, handof
 fn the_remote_backend_conforms() {
     alone_unguarded(async {
         let far = FarMachine::start();
-        let rows = far.row(BOUNDS).replacen("idleSilenceMs: 500, ", "", 1);
+        let rows = far.row(BOUNDS).replacen("idleSilenceMs: 3000, ", "", 1);
         conforms(&rows).await;
         far.idle().await;
     });

@@ -25,7 +25,7 @@ use testkit::{
 use terminal_remote as _;
 
 /// Short enough to be quick, long enough to be told from a pause.
-const TIMES: &str = "idleSilenceMs: 500, timeoutMs: 20000, disposeGraceMs: 300";
+const TIMES: &str = "idleSilenceMs: 3000, timeoutMs: 20000, disposeGraceMs: 300";
 
 /// The interpreter itself: what the name leads to may be a script that takes longer than a session.
 pub(crate) fn python() -> String {
