@@ -134,6 +134,7 @@ impl fmt::Display for SessionId {
 ///             input: None,
 ///             limit: None,
 ///             repaired: Vec::new(),
+///             unpressed: 0,
 ///             echoed: true,
 ///         })
 ///     }

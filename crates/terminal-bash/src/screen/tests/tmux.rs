@@ -127,6 +127,16 @@ fn pages(bytes: &[u8]) -> Vec<usize> {
     ends.map(|(at, _)| at + PAGE.len()).filter(|at| last(WIDE, *at) <= last(NARROW, *at)).collect()
 }
 
+/// Pages on which the two are known to differ: on the first two vttest says itself what should be
+/// seen, and tmux does not show it; on the last one the grid's moves up leave the scroll region in
+/// origin mode.
+fn differs_by_right(theirs: &[String], alternate: bool) -> bool {
+    let has = |text: &str| theirs.iter().any(|line| line.contains(text));
+    has("Test of autowrap, mixing control and print characters.")
+        || has("Origin mode test. This line should be at the bottom of the screen.")
+        || alternate && has("scroll down region [12..13] size 2")
+}
+
 #[test]
 #[ignore = "needs tmux"]
 fn another_terminal_shows_the_same_pages_of_vttest() {
@@ -144,8 +154,7 @@ fn another_terminal_shows_the_same_pages_of_vttest() {
                 // It captures what is drawn with lines as the letters that were written.
                 let ours = shown.rows.join("\n").replace('─', "q").replace('◆', "`");
                 let (ours, theirs) = (lines(&ours), tmux.lines(&[]));
-                // There tmux ends lines early: vttest asks for the letters that it does not show.
-                if ours != theirs && !theirs[0].starts_with("Test of autowrap") {
+                if ours != theirs && !differs_by_right(&theirs, shown.alternate) {
                     different
                         .push(format!("{name}, page {page}, {begin:?}:\n{ours:#?}\n{theirs:#?}"));
                 }
