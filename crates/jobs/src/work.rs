@@ -77,7 +77,7 @@ pub struct JobRequest {
 /// jobs.kill(None, "nap-1", "enough")?;
 /// let ended = jobs.wait(None, "nap-1", Duration::from_secs(60), &Cancel::new()).await?;
 /// assert_eq!((ended.status, ended.detail.as_deref()), (JobStatus::Killed, Some("enough")));
-/// assert_eq!(jobs.read(None, "nap-1").await?.output.text, "zzz");
+/// assert_eq!(jobs.read(None, "nap-1", &Cancel::new()).await?.output.text, "zzz");
 /// scope.dispose().await?;
 /// # anyhow::Ok(())
 /// # })?;
