@@ -79,6 +79,10 @@ pub fn start_supervisor(reach: Reach) -> Result<(), SupervisorError> {
 
 fn make_group() -> io::Result<Group> {
     let own = getpid().as_raw_nonzero().get();
+    if own == 1 {
+        // Nobody would be left to remove the group.
+        return Err(io::Error::other("the host is process 1 here, whose end ends all others"));
+    }
     let stat = Proc::open().and_then(|proc| proc.stat(own));
     Group::make((own, stat.ok_or(io::ErrorKind::NotFound)?.start))
 }
