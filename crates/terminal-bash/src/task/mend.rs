@@ -14,8 +14,9 @@ use terminal::{LastCommand, StateKind, WaitReason};
 use super::{Task, new_screen, send::Live};
 use crate::{dialect::ShellDialect, input, readiness::Settlement};
 
-/// A shell takes a fraction of a millisecond; one that does not answer is left alone.
-const LONGEST: Duration = Duration::from_secs(2);
+/// A shell takes a fraction of a millisecond, on a machine with far too much to do seconds. One that
+/// does not answer is left alone, and what is typed next is for whatever it does then: so this is long.
+const LONGEST: Duration = Duration::from_secs(15);
 /// Status of a command that was killed: nothing it could have put right itself.
 const KILLED: i32 = 137;
 
