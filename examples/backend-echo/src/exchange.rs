@@ -95,7 +95,8 @@ impl OutputSubscription for Follower {
     async fn next(&mut self) -> Option<OutputDelta> {
         loop {
             self.settled.changed().await.ok()?;
-            if let Some(outcome) = self.settled.borrow_and_update().clone() {
+            let settled = self.settled.borrow_and_update().clone();
+            if let Some(outcome) = settled {
                 // The sender may live on; nothing changes any more, and the next call would wait.
                 self.settled = watch::channel(None).1;
                 return Some(OutputDelta { text: outcome.viewport, truncated: false });

@@ -49,7 +49,7 @@ impl Client {
         self.calls += 1;
         let id = self.calls;
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        for line in self.output.by_ref().lines() {
+        for line in (&mut self.output).lines() {
             let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
             if message["id"] == id {
                 return message["result"].clone();
