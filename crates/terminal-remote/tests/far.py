@@ -29,11 +29,18 @@ def adopt_orphans():
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
+def start_clean():
+    """What the test's own host ignores is nothing to a machine."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def be_machine_of(program, arguments):
     """A machine on which one program runs, such as a server of somebody else's."""
     adopt_orphans()
     child = os.fork()
     if child == 0:
+        start_clean()
         os.execv(program, [program, *arguments])
     print(child, flush=True)
     while os.wait()[0] != child:
@@ -56,6 +63,7 @@ def handle(connection):
         master, inner = os.pipe()
         child = os.fork()
     if child == 0:
+        start_clean()
         if not asked["tty"]:
             os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
             os.dup2(inner, 1)
