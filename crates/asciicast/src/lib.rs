@@ -3,7 +3,7 @@
 //! A recording is a line of JSON about the terminal, then one line for each event, which has the
 //! seconds since the event before it.
 //!
-//! Reading order: [`encode`] (events → lines) → [`read`] (lines → events) → [`picture`] (what was
+//! Reading order: [`encode`] (events → lines) → [`read`] (lines → events) → [`mod@picture`] (what was
 //! shown at one moment, as SVG). Pure: no clock, no file.
 
 pub mod encode;
