@@ -41,6 +41,7 @@ impl Task {
             )));
         }
         self.delivered = self.screen.end();
+        self.shell_pastes = self.screen.bracketed_paste();
         Ok(shown)
     }
 

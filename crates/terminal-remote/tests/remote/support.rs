@@ -249,6 +249,8 @@ pub(crate) fn assert_prompt(outcome: &SendOutcome, status: Option<i32>) {
     assert_ready(outcome, StateKind::Prompt);
     assert_eq!(outcome.last_command.as_ref().and_then(|it| it.exit_code), status, "{outcome:#?}");
     assert!(outcome.viewport.ends_with("dsh> "), "{outcome:#?}");
+    // What the far shell itself has switched on for its prompt is no damage.
+    assert_eq!(outcome.repaired, [""; 0], "{outcome:#?}");
 }
 
 #[track_caller]
