@@ -36,7 +36,9 @@ impl Task {
                 text_before_cursor: self.screen.cursor_column() > 0,
                 line_end: line_end(&cursor_line),
                 printed: self.screen.printed(),
-                prompt_shaped: cursor_line.trim_end().ends_with(PROMPT_ENDS),
+                // Until an Enter that goes apart is typed, what looks like a prompt is the one before.
+                prompt_shaped: live.apart_enter.is_none()
+                    && cursor_line.trim_end().ends_with(PROMPT_ENDS),
                 line: hash(&cursor_line),
                 acted_upon: !before.must_act
                     || switched

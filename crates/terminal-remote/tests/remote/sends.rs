@@ -58,6 +58,20 @@ fn programs_that_ask_are_inferred() {
     });
 }
 
+/// The Enter of an answer goes apart, and what still looks like a question must not end the send before.
+#[test]
+fn an_answer_without_echo_is_submitted() {
+    shell(async |shell| {
+        for _ in 0..2 {
+            let asked = shell.send("read -s -p 'pass? ' x; sleep 0.3; echo got $x").await;
+            assert_eq!(asked.wait_reason, WaitReason::InferredIdle, "{asked:#?}");
+            let answered = shell.send("hunter2").await;
+            assert_prompt(&answered, Some(0));
+            assert!(answered.viewport.contains("got hunter2"), "{answered:#?}");
+        }
+    });
+}
+
 /// The shell's own prompt, shown by a command, is not its prompt.
 #[test]
 fn a_prompt_that_a_command_shows_is_not_the_shells() {
