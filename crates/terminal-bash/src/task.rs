@@ -106,7 +106,7 @@ pub(crate) struct Task {
     /// The last settlement rested on what a relay showed.
     relayed: bool,
     /// How the program in front of the shell was last seen to leave the terminal's modes.
-    left_behind: Left,
+    left_behind: [Left; 2],
     /// The shell's own line editor takes pastes.
     shell_pastes: bool,
     /// Output that is kept from the text, while the hooks are installed.
@@ -162,7 +162,7 @@ impl Task {
             waiting: None,
             line_editor: None,
             relayed: false,
-            left_behind: Left::default(),
+            left_behind: Default::default(),
             shell_pastes: false,
             hidden: None,
             unseen: false,

@@ -158,6 +158,8 @@ impl Prober {
         let stands = *given <= MOST_RESTS
             && unwritten == 0
             && pty.foreground() == evidence.foreground
+            // They may have changed between that look's own glance at them and its scan.
+            && pty.modes() == evidence.modes
             && self.gate.as_ref().is_some_and(Gate::rests);
         if !stands {
             self.rest = None;

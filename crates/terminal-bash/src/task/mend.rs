@@ -32,6 +32,10 @@ impl Left {
         self.lines || self.echo
     }
 
+    fn or(self, other: Self) -> Self {
+        Self { lines: self.lines || other.lines, echo: self.echo || other.echo }
+    }
+
     fn words(self) -> Vec<&'static str> {
         let left = [(self.lines, LineSetting::Lines), (self.echo, LineSetting::Echo)];
         left.into_iter().filter(|it| it.0).map(|it| word(it.1)).collect()
@@ -39,13 +43,21 @@ impl Left {
 }
 
 impl Task {
-    /// Remembers the modes under a program that is in front of the shell.
+    /// Remembers the modes under a program that is in front of the shell, at the last two looks: it
+    /// may have ended between a look's scan and its glance at the modes, and the shell have put them
+    /// right by itself.
     pub(super) fn note_modes(&mut self, evidence: &Evidence) {
         let shell = self.process.pid();
         if let Some(modes) = evidence.modes
             && evidence.foreground.is_some_and(|group| group != shell)
         {
-            self.left_behind = Left { lines: !modes.canonical, echo: !modes.echo };
+            let left = Left { lines: !modes.canonical, echo: !modes.echo };
+            if evidence.processes.is_empty() {
+                // It may be gone, and the shell about to take the terminal back.
+                self.left_behind[1] = self.left_behind[1].or(left);
+            } else {
+                self.left_behind = [self.left_behind[1], left];
+            }
         }
     }
 
@@ -73,7 +85,8 @@ impl Task {
         if settled.kind != StateKind::Prompt || !near {
             return Vec::new();
         }
-        let left = std::mem::take(&mut self.left_behind);
+        let [before, latest] = std::mem::take(&mut self.left_behind);
+        let left = before.or(latest);
         let status = last.and_then(|it| it.exit_code);
         let Some(live) = self.live.take() else { return Vec::new() };
         let mut mended = Vec::new();

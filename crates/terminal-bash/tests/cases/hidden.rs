@@ -13,7 +13,7 @@ use std::{
 };
 
 use terminal::{Busy, Evidence, SendOutcome, StateKind, WaitReason};
-use testkit::{host::TestHost, wait::guarded};
+use testkit::{host::TestHost, leaks::alone_unguarded, wait::guarded};
 
 use crate::shell::{Bench, Shell, assert_prompt, assert_waits, shell};
 
@@ -45,17 +45,20 @@ fn inside(name: &str, script: &str) -> Option<PathBuf> {
     // Where the tests were built another user may not come.
     let tests = folder.path().join("tests");
     fs::copy(std::env::current_exe().unwrap(), &tests).unwrap();
-    let output = Command::new("unshare")
-        .args(["--mount", "bash", "-euc", script, "bash"])
-        .arg(&tests)
-        .args(["--exact", name, "--include-ignored", "--nocapture"])
-        .env(INSIDE, folder.path())
-        .current_dir("/")
-        .output()
-        .unwrap();
-    let report = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && report.contains("1 passed"), "{report}\n{errors}");
+    // What it starts is nothing that another test has left over.
+    alone_unguarded(async {
+        let output = Command::new("unshare")
+            .args(["--mount", "bash", "-euc", script, "bash"])
+            .arg(&tests)
+            .args(["--exact", name, "--include-ignored", "--nocapture"])
+            .env(INSIDE, folder.path())
+            .current_dir("/")
+            .output()
+            .unwrap();
+        let report = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && report.contains("1 passed"), "{report}\n{errors}");
+    });
     None
 }
 
