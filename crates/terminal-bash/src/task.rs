@@ -105,7 +105,7 @@ pub(crate) struct Task {
     line_editor: Option<((i32, String), bool)>,
     /// The last settlement rested on what a relay showed.
     relayed: bool,
-    /// How the program in front of the shell was last seen to leave the terminal's modes.
+    /// The terminal's modes under the program in front of the shell, at the last two looks.
     left_behind: [Left; 2],
     /// The shell's own line editor takes pastes.
     shell_pastes: bool,

@@ -158,7 +158,7 @@ impl Prober {
         let stands = *given <= MOST_RESTS
             && unwritten == 0
             && pty.foreground() == evidence.foreground
-            // They may have changed between that look's own glance at them and its scan.
+            // Whoever changes them may be outside the scan.
             && pty.modes() == evidence.modes
             && self.gate.as_ref().is_some_and(Gate::rests);
         if !stands {
