@@ -2,28 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
 
+mod support;
+
 use std::{
     collections::BTreeSet,
     fs,
-    path::Path,
-    process::{Command, Output, Stdio},
+    process::{Command, Output},
 };
 
 use serde_json::Value;
+use support::dsh;
 use tempfile::TempDir;
-
-fn dsh(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_dsh"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("DSH_HOME", folder.join("home"))
-        .env_remove("DSH_LOG")
-        .env_remove("DEEPSEEK_API_KEY")
-        .env_remove("OPENAI_API_KEY")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
 
 #[track_caller]
 fn refused(output: &Output, parts: &[&str]) {

@@ -2,24 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output, Stdio},
-};
+mod support;
 
+use std::{fs, process::Output};
+
+use support::dsh;
 use tempfile::TempDir;
-
-fn dsh(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_dsh"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("DSH_HOME", folder.join("home"))
-        .env_remove("DSH_LOG")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
 
 #[track_caller]
 fn printed(output: &Output) -> String {

@@ -4,6 +4,8 @@
 
 use std::{fmt, panic::Location, time::Duration};
 
+use terminal::SendOperation;
+
 /// Nothing correct takes this long, on the slowest machine.
 pub const HANG: Duration = Duration::from_secs(30);
 
@@ -42,4 +44,19 @@ pub fn wait_until(
             tokio::time::sleep(LOOK).await;
         }
     })
+}
+
+/// Waits until a live operation has shown `text`.
+///
+/// # Panics
+///
+/// When it settles before that, with all that it has shown.
+pub async fn shown(operation: &dyn SendOperation, text: &str) {
+    let mut follower = operation.subscribe();
+    let mut all = String::new();
+    while !all.contains(text) {
+        let delta = follower.next().await;
+        let delta = delta.unwrap_or_else(|| panic!("settled without {text:?}: {all:?}"));
+        all.push_str(&delta.text);
+    }
 }

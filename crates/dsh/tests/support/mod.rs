@@ -1,4 +1,5 @@
-//! A client that speaks the protocol by hand to `dsh mcp`, and what its processes leave behind.
+//! The program, started once for what it says, or as `dsh mcp` for a client that speaks the protocol by
+//! hand; and what its processes leave behind.
 //!
 //! Every process of a test carries a variable of its own, so that what is left over can be told
 //! from what other tests run.
@@ -9,7 +10,8 @@
 use std::{
     io::{BufRead as _, BufReader, Lines, Read, Write},
     os::{fd::OwnedFd, unix::net::UnixStream},
-    process::{Child, Command, Stdio},
+    path::Path,
+    process::{Child, Command, Output, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -24,6 +26,20 @@ pub(crate) const TAG: &str = "E2E_TEST";
 /// What runs in a session when its host has to end: in the foreground, in the background, out of
 /// the session, and deaf to what would end it kindly.
 pub(crate) const LEFTOVERS: &str = "(trap '' TERM HUP; setsid sleep 1000 & nohup sleep 1000 >/dev/null & disown; sleep 1000 &); sleep 1000";
+
+/// What the program says in a folder of its own, without a key for a model and without input.
+pub(crate) fn dsh(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_dsh"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("DSH_HOME", folder.join("home"))
+        .env_remove("DSH_LOG")
+        .env_remove("DEEPSEEK_API_KEY")
+        .env_remove("OPENAI_API_KEY")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
 
 /// How the client is connected.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::fs;
 use terminal::{SessionStatus, SpawnRequest, TerminalError, WaitReason};
 use testkit::{
     leaks::{Snapshot, processes_with_env},
-    wait::wait_until,
+    wait::{shown, wait_until},
 };
 
 use crate::shell::{assert_prompt, bench, shell};
@@ -127,7 +127,7 @@ fn what_cannot_start_leaves_nothing() {
 fn closing_settles_the_live_send() {
     shell(async |shell| {
         let sleeping = shell.start("echo started; sleep 100", true).unwrap();
-        shell.shown(&*sleeping, "started\n").await;
+        shown(&*sleeping, "started\n").await;
         let (closed, outcome) = tokio::join!(shell.close(), sleeping.done());
         assert_eq!(closed, Ok(true));
         let outcome = outcome.unwrap();

@@ -1,6 +1,7 @@
 //! What is typed, by whom, and how it is interrupted.
 
 use terminal::{Signal, StateKind, TerminalError, WaitReason};
+use testkit::wait::shown;
 
 use crate::shell::{assert_prompt, assert_waits, bench, shell};
 
@@ -80,7 +81,7 @@ fn an_interrupt_is_a_signal() {
         let raw = "python3 -c 'import tty, time; tty.setraw(0); print(\"raw\", flush=True); time.sleep(100)'";
         let raw = shell.start(raw, true).unwrap();
         // Behind the echo, in which the word stands too.
-        shell.shown(&*raw, "\nraw").await;
+        shown(&*raw, "\nraw").await;
         assert!(raw.cancel("the user pressed stop"));
         let ended = raw.done().await.unwrap();
         assert_eq!(ended.wait_reason, WaitReason::StdinRead, "{ended:#?}");
@@ -114,9 +115,9 @@ print(open('gate').read())
 ";
         std::fs::write(shell.path("stubborn.py"), script).unwrap();
         let stubborn = shell.start("mkfifo gate; python3 stubborn.py", true).unwrap();
-        shell.shown(&*stubborn, "deaf\n").await;
+        shown(&*stubborn, "deaf\n").await;
         stubborn.cancel("enough");
-        shell.shown(&*stubborn, "caught\n").await;
+        shown(&*stubborn, "caught\n").await;
         assert!(matches!(shell.start("true", true), Err(TerminalError::SendActive { .. })));
         std::fs::write(shell.path("gate"), "heard").unwrap();
         let outcome = stubborn.done().await.unwrap();
@@ -199,7 +200,7 @@ fn a_cancellation_meets_a_command_that_is_being_started() {
     shell(async |shell| {
         for _ in 0..30 {
             let sleeping = shell.start("echo started; sleep 100", true).unwrap();
-            shell.shown(&*sleeping, "\nstarted").await;
+            shown(&*sleeping, "\nstarted").await;
             assert!(sleeping.cancel("changed my mind"));
             let ended = sleeping.done().await.unwrap();
             assert_eq!(ended.wait_reason, WaitReason::StdinRead, "{ended:#?}");

@@ -1,6 +1,7 @@
 //! What programs leave behind that end badly: the terminal's modes, and the next prompt.
 
 use terminal::StateKind;
+use testkit::wait::shown;
 
 use crate::shell::{Shell, assert_prompt, assert_waits, bench, shell};
 
@@ -97,7 +98,7 @@ time.sleep(100)
         let sane = line(shell).await;
         std::fs::write(shell.path("full.py"), FULL_SCREEN).unwrap();
         let full = shell.start("python3 full.py", true).unwrap();
-        shell.shown(&*full, "\nbegin").await;
+        shown(&*full, "\nbegin").await;
         shell.signal(terminal::Signal::Kill).await.unwrap();
         let outcome = full.done().await.unwrap();
         assert_prompt(&outcome, Some(137));

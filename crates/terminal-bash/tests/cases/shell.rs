@@ -168,17 +168,6 @@ impl Shell<'_> {
         };
         wait_until(format!("`{command}` in front"), in_front).await;
     }
-
-    /// Waits until the live operation has shown `text`.
-    pub(crate) async fn shown(&self, operation: &dyn SendOperation, text: &str) {
-        let mut follower = operation.subscribe();
-        let mut all = String::new();
-        while !all.contains(text) {
-            let delta = follower.next().await;
-            let delta = delta.unwrap_or_else(|| panic!("settled without {text:?}: {all:?}"));
-            all.push_str(&delta.text);
-        }
-    }
 }
 
 /// The shell is back at its prompt, proven, with this status.

@@ -19,7 +19,7 @@
 use std::fmt::Write as _;
 
 use terminal::{Busy, SendOutcome, StateKind, TerminalError, WaitReason};
-use testkit::wait::wait_until;
+use testkit::wait::{shown, wait_until};
 
 use crate::shell::{Shell, assert_prompt, assert_waits, bench, shell};
 
@@ -236,7 +236,7 @@ open(sys.argv[1], 'wb').write(got)
             assert_eq!(text.len(), 65_536);
             std::fs::write(shell.path("victim.py"), READER).unwrap();
             let started = shell.start("python3 victim.py report", true).unwrap();
-            shell.shown(&*started, "\nready").await;
+            shown(&*started, "\nready").await;
             // It sleeps, so this send goes on; what is sent next is what it reads late.
             assert!(matches!(shell.start(&text, false), Err(TerminalError::SendActive { .. })));
             assert_eq!(started.done().await.unwrap().wait_reason, WaitReason::StdinRead);

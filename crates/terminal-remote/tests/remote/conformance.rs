@@ -11,21 +11,9 @@ use crate::support::FarMachine;
 fn profile(rows: &str) -> Profile {
     Profile {
         say_slowly: Some(|word| format!("sleep 0.7; echo {word}")),
-        say_later: Some(|word| format!("(sleep 0.3; echo {word}) &")),
-        count: Some(|last| format!("seq {last}")),
-        wait: Some("sleep 1000"),
-        exit: Some(("exit 3", 3)),
-        fail: Some(("(exit 4)", 4)),
-        directory: Some("pwd"),
-        leave: Some(|word| {
-            format!("nohup setsid sh -c 'trap : TERM HUP; sleep 1000; : {word}' >/dev/null 2>&1 &")
-        }),
-        process: true,
-        signals: true,
-        search: true,
         max_read_bytes: Some(2_000),
         max_input_bytes: Some(5_000),
-        ..Profile::new("remote", rows, |word| format!("echo {word}"))
+        ..Profile::bash("remote", rows)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ends of remote sessions: of the shell, of the connection, by a close.
 
 use terminal::{SessionStatus, WaitReason};
-use testkit::wait::wait_until;
+use testkit::wait::{shown, wait_until};
 
 use crate::support::{FarMachine, bench, shell};
 
@@ -38,7 +38,7 @@ fn a_connection_that_is_cut() {
             let shell = bench.open().await;
             shell.run("nohup setsid sleep 1000 >/dev/null 2>&1 &", 0).await;
             let operation = shell.start("trap '' HUP; echo begun; sleep 1000", true);
-            shell.shown(&*operation, "begun\n").await;
+            shown(&*operation, "begun\n").await;
             bench.far.as_ref().unwrap().cut();
             let outcome = operation.done().await.unwrap();
             assert_eq!(outcome.wait_reason, WaitReason::SessionExit, "{outcome:#?}");

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use terminal::{Evidence, Signal, StateKind, WaitReason};
+use testkit::wait::shown;
 
 use crate::support::{assert_prompt, assert_ready, bench, shell};
 
@@ -102,7 +103,7 @@ fn the_far_side_keeps_neither_nonce_nor_history() {
 fn a_cancellation_interrupts_by_the_same_way_as_the_text() {
     shell(async |shell| {
         let operation = shell.start("echo begun; sleep 1000", true);
-        shell.shown(&*operation, "begun\n").await;
+        shown(&*operation, "begun\n").await;
         assert!(operation.cancel("test"));
         assert_prompt(&operation.done().await.unwrap(), Some(130));
         assert_eq!(shell.run("echo next", 0).await, "next\n");
@@ -128,7 +129,7 @@ fn signals_reach_the_far_foreground() {
     shell(async |shell| {
         let terminals = shell.bench.terminals();
         let operation = shell.start("echo begun; sleep 1000", true);
-        shell.shown(&*operation, "begun\n").await;
+        shown(&*operation, "begun\n").await;
         loop {
             match terminals.signal(&shell.bench.agent, &shell.id, Signal::Kill).await {
                 Ok(receipt) => break assert!(receipt.target_pgid > 0),

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use terminal::{SessionStatus, Signal, StateKind, WaitReason};
 use testkit::{
     leaks::{alone, alone_unguarded},
-    wait::wait_until,
+    wait::{shown, wait_until},
 };
 
 use crate::{
@@ -182,7 +182,7 @@ fn a_session_behind_ssh() {
         assert_ready(&shell.send("bash --norc -i").await, StateKind::LineEditor);
         assert_prompt(&shell.send("exit").await, Some(0));
         let operation = shell.start("echo begun; sleep 1000", true);
-        shell.shown(&*operation, "begun\n").await;
+        shown(&*operation, "begun\n").await;
         while !operation.is_settled() {
             let terminals = bench.terminals();
             terminals.signal(&bench.agent, &shell.id, Signal::Terminate).await.unwrap();
@@ -201,7 +201,7 @@ fn a_connection_that_drops_in_the_middle_of_a_send() {
         let shell = bench.open().await;
         shell.run("nohup setsid sleep 1000 >/dev/null 2>&1 &", 0).await;
         let operation = shell.start("trap '' HUP; echo begun; sleep 1000", true);
-        shell.shown(&*operation, "begun\n").await;
+        shown(&*operation, "begun\n").await;
         for connection in connections(sshd.server) {
             kill(connection);
         }

@@ -230,17 +230,6 @@ impl Shell<'_> {
     pub(crate) async fn close(&self) -> Result<bool, TerminalError> {
         self.bench.terminals().kill(&self.bench.agent, &self.id, "test").await
     }
-
-    /// Waits until the live operation has shown `text`.
-    pub(crate) async fn shown(&self, operation: &dyn SendOperation, text: &str) {
-        let mut follower = operation.subscribe();
-        let mut all = String::new();
-        while !all.contains(text) {
-            let delta = follower.next().await;
-            let delta = delta.unwrap_or_else(|| panic!("settled without {text:?}: {all:?}"));
-            all.push_str(&delta.text);
-        }
-    }
 }
 
 /// The far shell is at its prompt, which is likely and never proven, with this status.

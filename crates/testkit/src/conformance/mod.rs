@@ -101,6 +101,29 @@ impl Profile {
             patience: 2 * HANG,
         }
     }
+
+    /// One whose sessions are a bash with its processes on this machine: all that can be asked of it,
+    /// but for the bounds that `rows` configure.
+    pub fn bash(kind: &str, rows: &str) -> Self {
+        Self {
+            say_slowly: Some(|word| format!("sleep 0.3; echo {word}")),
+            say_later: Some(|word| format!("(sleep 0.3; echo {word}) &")),
+            count: Some(|last| format!("seq {last}")),
+            wait: Some("sleep 1000"),
+            exit: Some(("exit 3", 3)),
+            fail: Some(("(exit 4)", 4)),
+            directory: Some("pwd"),
+            leave: Some(|word| {
+                format!(
+                    "nohup setsid sh -c 'trap : TERM HUP; sleep 1000; : {word}' >/dev/null 2>&1 &"
+                )
+            }),
+            process: true,
+            signals: true,
+            search: true,
+            ..Self::new(kind, rows, |word| format!("echo {word}"))
+        }
+    }
 }
 
 /// What became of each promise.
