@@ -253,16 +253,16 @@ impl Task {
     }
 
     /// Settles the live exchange; at the shell's prompt what a program left behind is put right
-    /// first.
+    /// first. The waits end after it: whoever is told of the prompt may send at once.
     pub(super) async fn conclude(&mut self, settled: &Settlement) {
         let last_command = self.last_command(settled);
         let mended = self.mend(settled, last_command.as_ref()).await;
-        self.settle_watches(settled, last_command.as_ref());
         let proven = settled.reason == WaitReason::StdinRead && settled.evidence == Evidence::Exact;
         if let Some(waiting) = self.waiting.as_mut().filter(|_| proven) {
             waiting.still = true;
         }
-        self.settle(settled, last_command, mended);
+        self.settle(settled, last_command.clone(), mended);
+        self.settle_watches(settled, last_command.as_ref());
     }
 
     fn settle(

@@ -110,6 +110,17 @@ fn the_prompt_and_other_readers_are_waited_for() {
 }
 
 #[test]
+fn whoever_is_told_of_the_prompt_may_send_at_once() {
+    shell(async |shell| {
+        for _ in 0..100 {
+            let send = shell.in_background("true");
+            shell.wait(vec![WaitCondition::Prompt], LONG).await.unwrap();
+            assert!(send.is_settled(), "told while the send still held the terminal");
+        }
+    });
+}
+
+#[test]
 fn silence_and_the_screen_are_waited_for() {
     shell(async |shell| {
         let silent = shell.wait(vec![output("x"), WaitCondition::Silence(SHORT)], LONG).await;
