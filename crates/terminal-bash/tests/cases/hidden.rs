@@ -12,6 +12,7 @@ use std::{
     process::Command,
 };
 
+use rustix::process::{WaitOptions, wait};
 use terminal::{Busy, Evidence, SendOutcome, StateKind, WaitReason};
 use testkit::{host::TestHost, leaks::alone_unguarded, wait::guarded};
 
@@ -58,8 +59,20 @@ fn inside(name: &str, script: &str) -> Option<PathBuf> {
         let report = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && report.contains("1 passed"), "{report}\n{errors}");
+        testkit::wait_until("the end of what was not that host's to kill", no_child_is_left).await;
     });
     None
+}
+
+/// Collects the children that have ended: other tests of this process made it the reaper of orphans.
+fn no_child_is_left() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
 }
 
 /// A shell without a check of what is left, which needs a process table.
