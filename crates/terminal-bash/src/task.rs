@@ -672,7 +672,9 @@ impl Task {
                 }
                 ScreenEvent::BracketedPaste { on, .. } => {
                     self.editor_switches += 1;
-                    if !on {
+                    if on {
+                        self.marks.editor_opened();
+                    } else {
                         self.marks.editor_closed();
                     }
                 }
@@ -694,9 +696,10 @@ impl Task {
         if visible && !self.unseen {
             self.watches.shown(now);
         }
+        let shape = self.shape();
         if let Some(live) = &mut self.live {
             if visible {
-                live.exchange.output(now, bytes, self.screen.cursor_column() > 0);
+                live.exchange.output(now, bytes, shape);
             } else {
                 live.exchange.invisible_output(now);
             }

@@ -9,7 +9,7 @@ use subprocess::{
 };
 use terminal::{Busy, Evidence as Strength, StateKind, WaitReason};
 use terminal_bash::readiness::{
-    Exchange, InputFacts, Judge, Judgement, Limits, Prompt, ScreenFacts, Step, Verdict,
+    Exchange, InputFacts, Judge, Judgement, Limits, Prompt, ScreenFacts, Shape, Step, Verdict,
     judge::Context,
 };
 
@@ -122,6 +122,22 @@ fn what_is_not_exact_settles_or_proves_nothing() {
         assert_eq!(settles(&look, acted()), expected, "{waits:?}");
         assert_eq!(settles(&look, Context::default()), None, "not acted upon: {waits:?}");
     }
+}
+
+#[test]
+fn who_waits_for_a_child_beside_its_reader_is_ready_in_its_editor_alone() {
+    let look = evidence(RAW, vec![process(200, "jshell", &[Wait::Child, READ])]);
+    let with = |bracketed_paste| {
+        let screen = ScreenFacts { bracketed_paste, ..acted().screen };
+        Context { screen, ..acted() }
+    };
+    let mut judge = Judge::new(SHELL);
+    let verdict = |judge: &mut Judge, open| judge.judge(&look, &with(open)).verdict;
+    let settles = |it| matches!(it, Verdict::Settling { kind: StateKind::LineEditor, .. });
+    assert_eq!(verdict(&mut judge, false), Verdict::Not { relay: false });
+    assert!(settles(verdict(&mut judge, true)));
+    judge.accepted();
+    assert_eq!(verdict(&mut judge, false), Verdict::Not { relay: false }, "it has closed");
 }
 
 const TIMED: Modes = Modes { read_timeout_ms: Some(200), ..RAW };
@@ -1006,6 +1022,24 @@ fn output_puts_a_verdict_off_and_unread_output_is_read_first() {
 }
 
 #[test]
+fn who_runs_beside_a_reader_has_a_moment_to_print() {
+    let look = |grep: Wait| {
+        evidence(COOKED, vec![process(200, "cat", &[READ]), process(201, "grep", &[grep])])
+    };
+    let settled_at = |runs_until: Duration| {
+        let mut run = Run::new(LIMITS, InputFacts::default());
+        let see =
+            |now| look(if now < runs_until { Wait::Running } else { input(&[Descriptor::Pipe]) });
+        let (reason, strength, at) = run.until(millis(1_000), acted(), see).unwrap();
+        assert_eq!((reason, strength), (WaitReason::StdinRead, Strength::Exact));
+        at
+    };
+    assert!(settled_at(Duration::ZERO) < millis(1));
+    assert!((millis(5)..millis(8)).contains(&settled_at(millis(5))));
+    assert!(settled_at(millis(1_000)) < millis(20), "it may run for ever");
+}
+
+#[test]
 fn a_soft_verdict_needs_stillness() {
     let still = evidence(RAW, vec![process(200, "node", &[select(&[Descriptor::Socket], None)])]);
     let mut run = Run::new(LIMITS, InputFacts::default());
@@ -1122,6 +1156,21 @@ fn input_that_is_taken_is_not_silence() {
 }
 
 #[test]
+fn what_may_be_a_prompt_is_looked_at_sooner_than_an_echo() {
+    let look_after = |shape| {
+        let mut exchange = Exchange::begin(Duration::ZERO, LIMITS, InputFacts::default());
+        exchange.output(millis(10), 4, shape);
+        match exchange.step(millis(10)) {
+            Step::Wait(until) => until - millis(10),
+            Step::Look(_) => Duration::ZERO,
+            other => panic!("{other:?}"),
+        }
+    };
+    let [text, line, echo] = [Shape::Text, Shape::Line, Shape::Echo].map(look_after);
+    assert!(text.is_zero() && !line.is_zero() && line < echo, "{line:?}, {echo:?}");
+}
+
+#[test]
 fn output_that_shows_nothing_puts_nothing_off() {
     let still = evidence(RAW, vec![process(200, "node", &[select(&[Descriptor::Socket], None)])]);
     let context =
@@ -1131,7 +1180,7 @@ fn output_that_shows_nothing_puts_nothing_off() {
         let mut judge = Judge::new(SHELL);
         (1..200).map(|tick| millis(tick * 20)).find(|&now| {
             if visible {
-                exchange.output(now, 4, false);
+                exchange.output(now, 4, Shape::Line);
             } else {
                 exchange.invisible_output(now);
             }

@@ -105,8 +105,7 @@ impl Prober {
         let (scan, found) = match (proc, foreground) {
             (Some(_), _) if depth == Depth::Fast && !taken => (Scan::Fast, Found::default()),
             (Some(proc), Some(group)) if depth == Depth::Fast => {
-                let alone = self.alone.as_ref();
-                let (scan, found) = match alone.and_then(|it| it.look(proc, self.terminal, group)) {
+                let (scan, found) = match self.at_a_glance(proc, group) {
                     Some(all) => (Scan::Full, Some(all)),
                     None => (Scan::Fast, self.fast(proc, group)),
                 };
@@ -175,6 +174,11 @@ impl Prober {
             self.gate = old;
             return (Scan::Unchanged, found);
         }
+        if old.is_none()
+            && let Some(all) = self.at_a_glance(proc, group)
+        {
+            return (Scan::Full, Found { processes: vec![all], ..Found::default() });
+        }
         let (mut found, mut counters) = self.scan(proc, group);
         if found.processes.is_empty() {
             return (Scan::Blind, found);
@@ -195,6 +199,11 @@ impl Prober {
             Gate { terminal, counters, confirmed, found: found.clone() }
         });
         (Scan::Full, found)
+    }
+
+    /// Everybody, where one process is alone in the foreground and waits on the terminal.
+    fn at_a_glance(&self, proc: &Proc, group: i32) -> Option<ProcessFacts> {
+        self.alone.as_ref()?.look(proc, self.terminal, group)
     }
 
     /// The counters are none where they cannot vouch for what was found.

@@ -1,13 +1,13 @@
 //! One send over time: when to look, and when and why it is settled.
 //!
-//! The gap between two looks grows with the time that nothing happened, from tens of microseconds to
-//! a millisecond, or a few where several sessions wait, and after two seconds to `pollIntervalMs`;
-//! whatever happens (output, a read of the terminal, the end of a write) makes the next look due at
-//! once. There is no fixed tick.
+//! The gap between two looks grows with the time that nothing happened: from tens of microseconds to
+//! a millisecond, after a second to a few, where several sessions wait to some more, and after two
+//! seconds to `pollIntervalMs`; whatever happens (output, a read of the terminal, the end of a write)
+//! makes the next look due at once. There is no fixed tick.
 
 use std::time::Duration;
 
-use subprocess::{Depth, Evidence, Scan};
+use subprocess::{Depth, Evidence, ProcessFacts, Scan, Wait};
 use terminal::{Busy, Evidence as Strength, StateKind, WaitReason};
 
 use super::{
@@ -28,11 +28,14 @@ const FAST_LOOKS: Duration = Duration::from_micros(300);
 const FLOOD: usize = 1_024;
 /// A quiet time is divided by this for the next gap, so a wait is found within a quarter of its age.
 const GAP_SHARE: u32 = 4;
-/// So long after the last event a wait is looked for often: most answers come soon.
-const SOON: Duration = Duration::from_secs(2);
-/// Longest gap between two looks until then, for each session that waits, and for however many.
-const GAP_SOON: Duration = Duration::from_micros(800);
-const GAP_SOON_OF_MANY: Duration = Duration::from_millis(4);
+/// Until so long after the last event the gap between two looks is no longer than this for each session
+/// that waits, nor than that for however many: most answers come soon, and each look costs a wake-up.
+const SOON: [(Duration, Duration, Duration); 2] = [
+    (Duration::from_secs(1), Duration::from_micros(700), Duration::from_millis(4)),
+    (Duration::from_secs(2), Duration::from_millis(3), Duration::from_millis(12)),
+];
+/// Looks that are so far apart are due together with those of other sessions.
+const GRID: Duration = Duration::from_millis(4);
 /// Silence of a foreground that cannot be seen: behind what looks like a prompt, behind a line that
 /// was one before, and of a full screen.
 const PROMPT_SILENCE: Duration = Duration::from_millis(400);
@@ -40,6 +43,9 @@ const KNOWN_PROMPT_SILENCE: Duration = Duration::from_millis(40);
 const FULL_SCREEN_SILENCE: Duration = Duration::from_millis(250);
 /// How long a foreground that cannot be judged is given before the next line is typed.
 const TYPE_AHEAD: Duration = Duration::from_millis(50);
+/// So long after an event somebody else of the foreground who runs may be about to print what belongs to
+/// it, as the end of a pipeline whose beginning reads the terminal again.
+const OTHERS_RUN: Duration = Duration::from_millis(10);
 /// CPU use below this share of a core is none, for a program that only waits on the network.
 const IDLE_CPU_SHARE: u32 = 50;
 /// CPU use is measured over at least this long.
@@ -65,6 +71,17 @@ pub struct Limits {
 pub struct InputFacts {
     /// It ends in the middle of a line.
     pub unfinished: bool,
+}
+
+/// What output left on the line of the cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Text before the cursor: it may be a prompt.
+    Text,
+    /// Nothing.
+    Line,
+    /// What a line editor shows of the line that was just typed: the answer is still to come.
+    Echo,
 }
 
 /// What to do next.
@@ -223,16 +240,17 @@ impl Exchange {
         self.input.unfinished
     }
 
-    /// So many bytes of output came, and left the cursor behind some text or at a line's start.
-    pub fn output(&mut self, now: Moment, bytes: usize, text_before_cursor: bool) {
+    /// So many bytes of output came.
+    pub fn output(&mut self, now: Moment, bytes: usize, shape: Shape) {
         self.last_output = now;
         self.last_event = now;
         self.settling = None;
-        // What may be a prompt is worth a look at once, anything else once the output pauses.
-        self.next_look = match bytes {
-            FLOOD.. => now + ANSWER_GAP,
-            _ if text_before_cursor => now,
-            _ => now + FIRST_GAP,
+        // What may be a prompt is worth a look at once, anything else once the output pauses. A look at
+        // somebody in the middle of an echo only keeps it from going on.
+        self.next_look = match (bytes, shape) {
+            (FLOOD.., _) | (_, Shape::Echo) => now + ANSWER_GAP,
+            (_, Shape::Text) => now,
+            (_, Shape::Line) => now + FIRST_GAP,
         };
     }
 
@@ -344,6 +362,10 @@ impl Exchange {
             return self.step(now);
         }
         match verdict {
+            Verdict::Ready { .. } if self.others_run(now, evidence) => {
+                self.full = true;
+                self.next_look = self.after_gap(now);
+            }
             Verdict::Ready { kind, evidence } => {
                 judge.accepted();
                 return Step::Settled(self.settled(WaitReason::StdinRead, kind, evidence));
@@ -377,19 +399,31 @@ impl Exchange {
         self.step(now)
     }
 
+    /// Whether somebody besides the one that is ready runs, so soon after an event.
+    fn others_run(&self, now: Moment, evidence: &Evidence) -> bool {
+        let ready = self.last.as_ref().and_then(|it| it.judgement.foreground.as_ref());
+        let runs = |it: &ProcessFacts| it.threads.iter().any(|it| it.wait == Wait::Running);
+        now.saturating_sub(self.last_event) < OTHERS_RUN
+            && evidence
+                .processes
+                .iter()
+                .any(|it| ready.is_none_or(|ready| ready.pid != it.pid) && runs(it))
+    }
+
     /// The next look after a gap, which grows with the quiet time.
     fn after_gap(&self, now: Moment) -> Moment {
         let quiet = now.saturating_sub(self.last_event);
-        let soon = GAP_SOON.saturating_mul(self.waiting).min(GAP_SOON_OF_MANY);
+        let soon = SOON.into_iter().find(|(until, ..)| quiet < *until);
+        let soon = soon.map(|(_, each, many)| each.saturating_mul(self.waiting).min(many));
         let longest = self.limits.longest_gap;
-        let longest = if quiet < SOON { soon.min(longest) } else { longest };
+        let longest = soon.map_or(longest, |soon| soon.min(longest));
         let shortest = FIRST_GAP.max(GAP_OF_EACH.saturating_mul(self.waiting)).min(longest);
         let gap = (quiet / GAP_SHARE).clamp(shortest, longest);
-        if gap < GAP_SOON_OF_MANY {
+        if gap < GRID {
             return now + gap;
         }
         // Looks of several sessions are due together: waking up costs more than they do.
-        let grid = u64::try_from(GAP_SOON_OF_MANY.as_nanos()).unwrap_or(u64::MAX);
+        let grid = u64::try_from(GRID.as_nanos()).unwrap_or(u64::MAX);
         let next = u64::try_from((now + gap).as_nanos()).unwrap_or(u64::MAX);
         Moment::from_nanos(next / grid * grid)
     }

@@ -16,8 +16,8 @@
 //! | unseen | nowhere that can be seen, and nothing that can be seen runs (see `unseen`) | ready if it stays so |
 //!
 //! What is not exact is never ready while another thread of the process runs, nor, but for an
-//! editor that opened, a password, and a prompt that is known, while a child of it in the foreground
-//! works. Who waits outside the foreground group counts only while nobody of the group works.
+//! editor that is open, a password, and a prompt that is known, while a child of it in the foreground
+//! works; nor, but for an editor that is open, a helper thread while another one waits for a child. Who waits outside the foreground group counts only while nobody of the group works.
 
 mod activity;
 mod far;
@@ -441,9 +441,10 @@ impl Judge {
                 || (prompt.is_some() && !is_back && !screen.text_before_cursor));
         let waits_for_child =
             !main && process.threads.iter().filter(beside).any(|it| it.wait == Wait::Child);
+        // A virtual machine has a thread that waits for its children for as long as they live.
         let editing = edits && screen.bracketed_paste;
-        if left || (children_work && !is_back && !editing) || waits_for_child || !screen.acted_upon
-        {
+        let busy_with_child = waits_for_child || (children_work && !is_back);
+        if left || (busy_with_child && !editing) || !screen.acted_upon {
             return not(false);
         }
         // On a screen that has no lines nothing shows that a key was acted upon: another thread may have

@@ -14,9 +14,11 @@ pub struct ShellMarks {
     phase: Phase,
     /// When the command that runs was started.
     started: Option<Moment>,
-    /// Status and time of the last prompt since then. Only a later start, or the shell seen at its
-    /// prompt, makes it the command's end: the command itself may have shown the shell's prompt.
-    prompted: Option<(Option<i32>, Moment)>,
+    /// The last prompt since then. Only a later start, or the shell seen at its prompt, makes it the
+    /// command's end: the command itself may have shown the shell's prompt.
+    prompted: Option<Prompted>,
+    /// The line editor is open, where it says so.
+    edits: bool,
     /// Of the last prompt.
     status: Option<i32>,
     history: Option<u64>,
@@ -28,6 +30,15 @@ pub struct ShellMarks {
     entry: Entry,
     since_stroke: SinceStroke,
     dialect: ShellDialect,
+}
+
+/// A prompt that may end a command.
+#[derive(Clone, Copy, Debug)]
+struct Prompted {
+    status: Option<i32>,
+    at: Moment,
+    /// The line editor was open.
+    in_editor: bool,
 }
 
 /// What was marked since the last stroke.
@@ -130,7 +141,7 @@ impl ShellMarks {
             Mark::Prompt { status, history } => {
                 let taken = history.is_none() || history != self.history;
                 if self.started.is_some() {
-                    self.prompted = Some((status, now));
+                    self.prompted_again(status, now, taken);
                 } else if taken && status.is_some() && status == self.dialect.syntax_error() {
                     let unsure = self.status == status;
                     self.finished = Some(Finished { status, duration: Moment::ZERO, unsure });
@@ -161,7 +172,7 @@ impl ShellMarks {
     /// Whether the status behind which the prompt came back may be that of a job that was stopped.
     pub fn may_be_stopped(&self) -> bool {
         let told = |status: Option<i32>| status.is_some_and(|it| STOPPED.contains(&it));
-        self.prompted.is_some_and(|(status, _)| !self.dialect.tells_stops() || told(status))
+        self.prompted.is_some_and(|it| !self.dialect.tells_stops() || told(it.status))
     }
 
     /// The prompt came back because the command was stopped: it has not ended.
@@ -189,12 +200,34 @@ impl ShellMarks {
 
     /// The line editor gave the terminal back, so a line was taken.
     pub fn editor_closed(&mut self) {
+        self.edits = false;
         self.phase = Phase::Elsewhere;
+    }
+
+    /// The prompt was marked after the start of a command; `taken` says that a line was, since the
+    /// prompt before. An interrupt at the prompt shows it again, with a status of its own: the command
+    /// ended with the one before. Where nothing tells that from a command that shows the shell's prompt
+    /// and is interrupted, nobody knows its status.
+    fn prompted_again(&mut self, status: Option<i32>, now: Moment, taken: bool) {
+        let ended = self
+            .prompted
+            .filter(|before| status == Some(INTERRUPTED) && before.status != status && !taken);
+        self.prompted = Some(match ended {
+            Some(before) => {
+                Prompted { status: before.status.filter(|_| before.in_editor), ..before }
+            }
+            None => Prompted { status, at: now, in_editor: self.edits },
+        });
+    }
+
+    /// The line editor took the terminal.
+    pub fn editor_opened(&mut self) {
+        self.edits = true;
     }
 
     /// The prompt since the last start has ended that command.
     fn end_command(&mut self) {
-        if let Some((status, at)) = self.prompted.take()
+        if let Some(Prompted { status, at, .. }) = self.prompted.take()
             && let Some(started) = self.started.take()
         {
             let duration = at.saturating_sub(started);
@@ -300,6 +333,33 @@ mod tests {
         shell.finished(true);
         shell.mark(prompt(2, 3), Duration::from_millis(9));
         assert!(shell.finished(true).is_some_and(|it| it.unsure));
+    }
+
+    #[test]
+    fn an_interrupt_at_the_prompt_is_not_the_end_of_the_command_before() {
+        let status = |in_editor: bool, marks: &[Mark]| {
+            let mut shell = after(&[COMMAND]);
+            for mark in marks {
+                if in_editor {
+                    shell.editor_opened();
+                }
+                shell.mark(*mark, Duration::from_millis(9));
+                shell.editor_closed();
+            }
+            shell.finished(true).map(|it| it.status)
+        };
+        for (marks, announced, unannounced) in [
+            (&[prompt(0, 2), prompt(130, 2)][..], Some(0), None),
+            (&[prompt(0, 2), prompt(130, 2), prompt(130, 2)], Some(0), None),
+            (&[prompt(130, 2), prompt(130, 2)], Some(130), Some(130)),
+            // The command was interrupted itself.
+            (&[prompt(130, 2)], Some(130), Some(130)),
+            // A line was taken between them.
+            (&[prompt(0, 2), prompt(130, 3)], Some(130), Some(130)),
+        ] {
+            assert_eq!(status(true, marks), Some(announced), "{marks:?}");
+            assert_eq!(status(false, marks), Some(unannounced), "{marks:?}");
+        }
     }
 
     #[test]

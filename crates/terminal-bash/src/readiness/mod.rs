@@ -13,6 +13,6 @@ pub mod exchange;
 pub mod judge;
 pub mod marks;
 
-pub use exchange::{Exchange, InputFacts, Limits, Settlement, Step};
+pub use exchange::{Exchange, InputFacts, Limits, Settlement, Shape, Step};
 pub use judge::{FarFacts, Judge, Judgement, ScreenFacts, Verdict};
 pub use marks::{Finished, Moment, Prompt, ShellMarks};

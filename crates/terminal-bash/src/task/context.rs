@@ -4,10 +4,10 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use subprocess::Evidence;
 
-use super::Task;
+use super::{Task, send::Before};
 use crate::{
     input,
-    readiness::{FarFacts, ScreenFacts, judge::Context},
+    readiness::{FarFacts, ScreenFacts, Shape, judge::Context},
 };
 
 /// Bytes of shown text that are compared with what was typed.
@@ -21,7 +21,6 @@ impl Task {
         let Some(live) = &self.live else { return Context::default() };
         let before = &live.before;
         let canonical = evidence.modes.map(|it| it.canonical);
-        let switched = self.editor_switches != before.editor_switches;
         let bracketed_paste = self.screen.bracketed_paste();
         let cursor_line = self.screen.cursor_line();
         Context {
@@ -30,7 +29,7 @@ impl Task {
                 bracketed_paste,
                 // While its hooks are installed only a far shell's marks say that it is there.
                 editor_opened: bracketed_paste
-                    && switched
+                    && self.editor_switches != before.editor_switches
                     && (self.far.is_none() || self.hidden.is_none())
                     && !input::is_echoed(&live.stroke.text, &cursor_line),
                 text_before_cursor: self.screen.cursor_column() > 0,
@@ -41,9 +40,7 @@ impl Task {
                     && cursor_line.trim_end().ends_with(PROMPT_ENDS),
                 line: hash(&cursor_line),
                 acted_upon: !before.must_act
-                    || switched
-                    || self.screen.line_feeds() != before.line_feeds
-                    || self.screen.alternate() != before.alternate
+                    || self.has_gone_on(before)
                     || canonical != before.canonical
                     || self.answered(),
             },
@@ -58,6 +55,26 @@ impl Task {
                 FarFacts { prompt: facts.prompt.filter(|_| edits), answered, ..facts }
             }),
         }
+    }
+
+    /// What the last output left on the line of the cursor.
+    pub(super) fn shape(&self) -> Shape {
+        let before = self.live.as_ref().map(|live| &live.before);
+        if before.is_some_and(|before| before.must_act && !self.has_gone_on(before)) {
+            Shape::Echo
+        } else if self.screen.cursor_column() > 0 {
+            Shape::Text
+        } else {
+            Shape::Line
+        }
+    }
+
+    /// Whether there was a new line, or a change of the screen or of the editor, since the last line was
+    /// typed.
+    fn has_gone_on(&self, before: &Before) -> bool {
+        self.editor_switches != before.editor_switches
+            || self.screen.line_feeds() != before.line_feeds
+            || self.screen.alternate() != before.alternate
     }
 
     /// Whether something else was shown since the last line was typed than the line itself, or a

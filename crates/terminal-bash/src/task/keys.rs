@@ -52,8 +52,8 @@ impl Task {
     /// if there was one.
     pub(super) fn press_keys(&mut self) -> bool {
         let now = self.now();
-        let before = self.before();
         let (modes, key_modes) = (self.process.modes(), self.screen.modes());
+        let before = self.before(modes);
         let Some(live) = &mut self.live else { return false };
         let Pressed { bytes, text, escape } = match live.next_keys(key_modes) {
             Ok(pressed) if pressed.bytes.is_empty() => return false,

@@ -185,14 +185,14 @@ impl Task {
         }
     }
 
-    pub(super) fn before(&self) -> Before {
+    pub(super) fn before(&self, modes: Option<Modes>) -> Before {
         Before {
             at: self.screen.end(),
             printed: self.screen.printed(),
             line_feeds: self.screen.line_feeds(),
             editor_switches: self.editor_switches,
             alternate: self.screen.alternate(),
-            canonical: self.process.modes().map(|it| it.canonical),
+            canonical: modes.map(|it| it.canonical),
             shell_edits: self.unmarked_prompt,
             must_act: false,
         }
@@ -213,7 +213,7 @@ impl Task {
             member: Member::join(),
             start: self.delivered.clone(),
             followers: BTreeMap::new(),
-            before: self.before(),
+            before: self.before(self.process.modes()),
             text: String::new(),
             lines: VecDeque::new(),
             stroke: Stroke::default(),

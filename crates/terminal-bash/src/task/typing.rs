@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use subprocess::{Descriptor, Evidence, LineSetting, ThreadFacts, Wait};
+use subprocess::{Descriptor, Evidence, LineSetting, Modes, ThreadFacts, Wait};
 use terminal::TerminalError;
 
 use super::Task;
@@ -70,7 +70,7 @@ impl Task {
         let modes = self.process.modes();
         let canonical = modes.is_some_and(|it| it.canonical);
         let at_prompt = !canonical && self.marks.prompt().is_some();
-        let before = self.before();
+        let before = self.before(modes);
         let Some(first) = self.live.as_ref().and_then(|live| live.lines.front()) else {
             return self.press_keys();
         };
@@ -78,7 +78,7 @@ impl Task {
             self.refuse_line(bytes, limit);
             return true;
         }
-        let reader = self.reader(canonical);
+        let reader = self.reader(modes);
         let Some(live) = &mut self.live else { return false };
         let Some(stroke) = typing::next(&mut live.lines, reader) else { return false };
         live.typed += stroke.text.len();
@@ -122,12 +122,12 @@ impl Task {
     }
 
     /// Who is typed for. What cannot be read of a terminal is taken for a reader of lines.
-    fn reader(&mut self, canonical: bool) -> Reader {
+    fn reader(&mut self, modes: Option<Modes>) -> Reader {
         let ours = self.live.as_ref().is_some_and(|live| live.settler.is_none());
         let at_prompt = self.marks.prompt().is_some();
         let pastes = self.screen.bracketed_paste();
         let tab = self.config.shell_dialect.literal_tab();
-        if canonical || self.process.modes().is_none() {
+        if modes.is_none_or(|it| it.canonical) {
             Reader::Lines
         } else if ours {
             Reader::Shell { pastes: false, tab }

@@ -17,6 +17,7 @@
 //! | a bound of its own does not make a wait busy | `a_timed_read_is_found` |
 //! | who has printed nothing yet may be about to begin | `who_has_printed_nothing_is_given_longer` |
 //! | waking up is not work | `who_wakes_up_all_the_time_is_found` |
+//! | a pulse is no end of a wait, however it answers | `a_slow_pulse_is_found` |
 //! | numbers in a prompt are one prompt | `numbered_prompts_are_known` |
 //! | marks are the shell's by their nonce, and prompts by the editor's modes | `liars::no_mark_of_a_program_is_believed`, `readiness::a_forged_mark_is_only_output` |
 //! | modes are read again after the wait | `liars::modes_that_change_during_the_wait` |
@@ -301,6 +302,35 @@ while True:
             assert_found(&shell.send("x").await, "w> ");
         }
         assert_prompt(&shell.send("quit").await, Some(0));
+    });
+}
+
+/// In raw mode; the answer may stay on the line of the cursor.
+#[test]
+fn a_slow_pulse_is_found() {
+    bench(PATIENT, async |bench| {
+        let shell = bench.open().await;
+        for prompt in ["\\r\\np> ", "p> "] {
+            let script = format!(
+                "
+modes = termios.tcgetattr(0); tty.setraw(0)
+line = b''
+say('p> ')
+while b'quit' not in line:
+    line = b''
+    while not line.endswith(b'\\r'):
+        while not select.select([0], [], [], .5)[0]: pass
+        line += os.read(0, 999)
+    time.sleep(.3); done()
+    say('{prompt}')
+termios.tcsetattr(0, termios.TCSANOW, modes)
+"
+            );
+            assert_found(&shell.python(&script).await, "p> ");
+            assert_works_before(&shell, "p> ").await;
+            assert_prompt(&shell.send("quit").await, Some(0));
+            assert!(shell.is_done());
+        }
     });
 }
 
