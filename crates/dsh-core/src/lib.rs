@@ -78,6 +78,7 @@
 
 pub mod app;
 pub mod cancel;
+pub mod claim;
 pub mod composition;
 pub mod config;
 mod dump;
@@ -98,6 +99,7 @@ mod yaml;
 pub use app::App;
 pub use async_trait::async_trait;
 pub use cancel::Cancel;
+pub use claim::Claim;
 pub use composition::{Composition, Vocabulary};
 pub use config::ConfigError;
 pub use finding::{Finding, Grade};

@@ -13,6 +13,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::{
+    claim::Claim,
     config::{self, ConfigError, Salvaged},
     problem::Place,
     scope::Scope,
@@ -61,6 +62,12 @@ pub trait Plugin: Sized + Send + Sync + 'static {
     /// reported: say with [`ConfigError::and_about`] which other keys a problem rests on. Where a
     /// required key is missing or wrong, there is nothing to check.
     fn check(_config: &Self::Config) -> Vec<ConfigError> {
+        Vec::new()
+    }
+
+    /// What this configuration contributes to registries, or needs there, as far as other rows are
+    /// concerned. Compared before anything starts.
+    fn claims(_config: &Self::Config) -> Vec<Claim> {
         Vec::new()
     }
 
@@ -280,7 +287,14 @@ tuples!(A 0, B 1, C 2, D 3, E 4, F 5);
 type AnyConfig = Box<dyn Any + Send>;
 /// From the configuration as written, and the keys that are left out of it for a fault that has been
 /// reported. An error may therefore hold no problem of its own.
-type Parse = fn(Map<String, Value>, &[String]) -> Result<AnyConfig, Vec<ConfigError>>;
+type Parse = fn(Map<String, Value>, &[String]) -> Result<Parsed, Vec<ConfigError>>;
+
+/// A configuration without fault.
+pub(crate) struct Parsed {
+    pub(crate) config: AnyConfig,
+    pub(crate) claims: Vec<Claim>,
+}
+
 type StartFuture<'a> = BoxFuture<'a, anyhow::Result<()>>;
 
 /// Type-erased plugin, collected at link time. Catalogs are made from these.
@@ -318,7 +332,10 @@ impl PluginEntry {
                 serde_json::to_value(parse::<P>(written, &[])?)
                     .map_err(|error| vec![ConfigError::new("", error.to_string())])
             },
-            parse: |written, left_out| Ok(Box::new(parse::<P>(written, left_out)?)),
+            parse: |written, left_out| {
+                let config = parse::<P>(written, left_out)?;
+                Ok(Parsed { claims: P::claims(&config), config: Box::new(config) })
+            },
             start: start::<P>,
         }
     }

@@ -62,6 +62,15 @@ pub enum Fault {
     Override { plugin: String, key: String },
     /// Two rows provide the same service.
     DuplicateService { row: String, service: &'static str, first_row: String, first: Place },
+    /// Two rows contribute entries of one name to a registry.
+    Taken {
+        row: String,
+        path: &'static str,
+        registry: &'static str,
+        name: String,
+        first_row: String,
+        first: Place,
+    },
     /// A required service has no provider.
     MissingService {
         row: String,
@@ -152,6 +161,11 @@ impl fmt::Display for Fault {
                 f,
                 "row `{row}` provides service `{service}`, which row `{first_row}` ({first}) already provides",
             ),
+            Self::Taken { row, path, registry, name, first_row, first } => write!(
+                f,
+                "row `{row}`: {}: `{name}` is the {registry} of row `{first_row}` ({first}) already",
+                config_path(path)
+            ),
             Self::MissingService { row, service, .. } => {
                 write!(f, "row `{row}` needs service `{service}`, which no enabled row provides")
             }
@@ -196,6 +210,9 @@ impl Fault {
             Self::DuplicateRow { .. } => "give one of the two rows its own `id`".to_owned(),
             Self::Override { plugin, .. } => format!("add a row `- name: {plugin}`"),
             Self::DuplicateService { .. } => "disable one of the two rows".to_owned(),
+            Self::Taken { path, .. } => {
+                format!("give each of the two rows its own `{path}`, or disable one")
+            }
             Self::MissingService { resting: Some(Resting { row, place, idle }), .. } => {
                 let why = if *idle {
                     "stays idle: it is the row of another front end"
@@ -228,15 +245,45 @@ fn config_path(path: &str) -> String {
     if path.is_empty() { "config".to_owned() } else { format!("config.{path}") }
 }
 
-/// The candidate nearest to `name`, if it is near enough to be meant.
-pub(crate) fn nearest<T: AsRef<str>>(
+/// The candidate nearest to `name`, if it is near enough to be meant; a prefix such as `@example/` or
+/// `dsh-` may be too much of it.
+pub(crate) fn nearest<T: AsRef<str> + Clone>(
     name: &str,
     candidates: impl IntoIterator<Item = T>,
 ) -> Option<T> {
-    candidates
-        .into_iter()
-        .map(|it| (strsim::damerau_levenshtein(name, it.as_ref()), it))
-        .filter(|(distance, it)| *distance * 3 <= it.as_ref().chars().count().max(3))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, it)| it)
+    let candidates: Vec<T> = candidates.into_iter().collect();
+    let shorter = || name.match_indices(['/', '-']).map(|(at, _)| &name[at + 1..]);
+    let exact = |name: &str| candidates.iter().find(|it| it.as_ref() == name);
+    let near = |name: &str| {
+        candidates
+            .iter()
+            .map(|it| (strsim::damerau_levenshtein(name, it.as_ref()), it))
+            .filter(|(distance, it)| *distance * 3 <= it.as_ref().chars().count().max(3))
+            .min_by_key(|(distance, _)| *distance)
+            .map(|(_, it)| it)
+    };
+    let found = shorter().find_map(exact).or_else(|| near(name));
+    found.or_else(|| shorter().find_map(near)).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn the_nearest_name_is_found_behind_a_prefix() {
+        let known = ["mcp", "terminal", "terminal-bash", "tool-terminal"];
+        for (name, expected) in [
+            ("terminl", Some("terminal")),
+            // Nearer to another one as a whole.
+            ("dsh-terminal", Some("terminal")),
+            ("deepseek-ai/dsh-terminl", Some("terminal")),
+            ("@deepseek-ai/dsh-terminal-bash", Some("terminal-bash")),
+            ("terminal-bsh", Some("terminal-bash")),
+            ("dsh-", None),
+            ("weather", None),
+        ] {
+            assert_eq!(nearest(name, known), expected, "{name}");
+        }
+    }
 }

@@ -6,6 +6,8 @@
 //! Guarantees: duplicate keys are an error at any depth, `yes` is text and not a boolean, a leading
 //! zero keeps a number text.
 
+mod wording;
+
 use std::fmt;
 
 use serde::{
@@ -53,24 +55,8 @@ pub(crate) fn parse(text: &str) -> Result<Node, Broken> {
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let at = error.location().map(|at| (at.line(), at.column())).filter(|(line, _)| *line > 0);
-        let message = match &error {
-            // The library's own hint speaks about its functions.
-            serde_saphyr::Error::MultipleDocuments { .. } => {
-                "a second YAML document starts here; keep one list in one file".to_owned()
-            }
-            serde_saphyr::Error::DuplicateMappingKey { key, .. } => {
-                let key = key.as_deref().map_or_else(String::new, |key| format!(" `{key}`"));
-                format!("the key{key} is already there; keep one of the two")
-            }
-            other => without_location(&other.to_string()).to_owned(),
-        };
-        Broken { message, at }
+        Broken { message: wording::plain(&error), at }
     })
-}
-
-/// The library's message ends in its location, which every message of ours starts with.
-fn without_location(message: &str) -> &str {
-    message.rsplit_once(" at line ").map_or(message, |(head, _)| head)
 }
 
 impl Node {

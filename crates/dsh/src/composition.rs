@@ -1,9 +1,12 @@
 //! From the command line to a plan. Nothing is started here.
 
-use std::{io::Write as _, path::Path};
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
-use dsh_core::{Composition, Overlay, Plan, PluginEntry};
+use dsh_core::{Composition, Overlay, Plan, PluginEntry, problem::Problem};
 use serde_json::Value;
 
 use crate::{
@@ -47,8 +50,7 @@ fn load(file: Option<&Path>) -> Result<Composition, Failure> {
     let parsed = match file {
         None => Composition::parse(DEFAULT_NAME, DEFAULT, &VOCABULARY),
         Some(path) => {
-            let hint =
-                "give --composition the path of a YAML file; without it the built-in one runs";
+            let hint = "give the path of a YAML file; `dsh mcp` and `dsh run` need none";
             let text = read("composition", path, hint)?;
             Composition::parse(&path.display().to_string(), &text, &VOCABULARY)
         }
@@ -58,17 +60,32 @@ fn load(file: Option<&Path>) -> Result<Composition, Failure> {
 
 /// The overlays in the order in which they apply.
 fn overlays(patches: &Patches) -> Result<Vec<Overlay>, Failure> {
-    let of_home = match dsh_core::home::folder(None) {
-        Ok(home) if !patches.no_home_patch => Some(home.join("patch.yml")).filter(|it| it.exists()),
-        _ => None,
-    };
-    let files = of_home.iter().chain(&patches.files);
-    let parsed = files.map(|path| {
-        let text = read("overlay", path, "give --patch the path of a YAML file")?;
+    let of_home = home_patch(patches);
+    let given = patches.files.iter().map(|path| (path, "give --patch the path of a YAML file", ""));
+    let files = of_home.iter().map(|path| (path, WITHOUT_HOME_PATCH, WITHOUT_HOME_PATCH));
+    let parsed = files.chain(given).map(|(path, unread, wrong)| {
+        let text = read("overlay", path, unread)?;
         let overlay = Overlay::parse(&path.display().to_string(), &text, &VOCABULARY);
-        overlay.map_err(|error| Failure::user(error.to_string(), ""))
+        overlay.map_err(|error| Failure::user(error.to_string(), wrong))
     });
     parsed.collect()
+}
+
+/// What to do about an overlay that the user did not name.
+const WITHOUT_HOME_PATCH: &str =
+    "this overlay applies to every run: mend it, or leave it out with --no-home-patch";
+
+/// The overlay of the home, if it is to be applied.
+fn home_patch(patches: &Patches) -> Option<PathBuf> {
+    let home = dsh_core::home::folder(None).ok().filter(|_| !patches.no_home_patch)?;
+    Some(home.join("patch.yml")).filter(|it| it.exists())
+}
+
+/// What is wrong with a composition and its overlays.
+fn refused(patches: &Patches, message: String, problems: &[Problem]) -> Failure {
+    let of_home = home_patch(patches).map(|it| it.display().to_string());
+    let there = |it: &Problem| of_home.as_deref() == Some(&*it.place.origin);
+    Failure::user(message, if problems.iter().any(there) { WITHOUT_HOME_PATCH } else { "" })
 }
 
 fn read(what: &str, path: &Path, hint: &str) -> Result<String, Failure> {
@@ -113,7 +130,7 @@ pub(crate) fn plan(
 ) -> Result<Option<Plan>, Failure> {
     let linked = PluginEntry::linked();
     let plan = Plan::resolve(composition, &linked);
-    let plan = plan.map_err(|error| Failure::user(error.to_string(), ""))?;
+    let plan = plan.map_err(|error| refused(&args.patches, error.to_string(), &error.problems))?;
     if args.dump_config {
         let mut out = std::io::stdout();
         out.write_all(composition.dump(&linked).as_bytes()).context("cannot print")?;
@@ -125,7 +142,7 @@ pub(crate) fn plan(
 /// All that is wrong with a composition, whichever front end runs it; else the rows that it has.
 pub(crate) fn check(args: &CompositionArgs) -> Result<Vec<String>, Failure> {
     let linked = PluginEntry::linked();
-    let mut problems: Vec<String> = Vec::new();
+    let mut problems: Vec<Problem> = Vec::new();
     let rows = |which| {
         move |it| {
             if which == AGENT_LOOP {
@@ -137,15 +154,21 @@ pub(crate) fn check(args: &CompositionArgs) -> Result<Vec<String>, Failure> {
     };
     for which in [MCP, AGENT_LOOP] {
         if let Err(error) = Plan::resolve(&compose(args, rows(which))?, &linked) {
-            let found = error.problems.iter().map(ToString::to_string);
-            problems.extend(found.filter(|it| !problems.contains(it)).collect::<Vec<_>>());
+            for found in error.problems {
+                // Which rows there are, and so what a hint names, is the front end's.
+                let says = |it: &Problem| (it.place.clone(), it.fault.to_string());
+                if !problems.iter().any(|it| says(it) == says(&found)) {
+                    problems.push(found);
+                }
+            }
         }
     }
     if problems.is_empty() {
         let composition = compose(args, without_front_end)?;
         return Ok(composition.rows().iter().map(|row| row.id.clone()).collect());
     }
-    Err(Failure::user(problems.join("\n"), ""))
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    Err(refused(&args.patches, lines.join("\n"), &problems))
 }
 
 #[cfg(test)]

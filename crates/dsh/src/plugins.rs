@@ -62,4 +62,4 @@ pub(crate) const MODEL_OPENAI: &str = "model-openai";
 pub(crate) const MODEL_SCRIPT: &str = "model-script";
 
 /// The shells, whose sessions can be recorded.
-pub(crate) const TERMINAL_BASH: &str = "terminal-bash";
+pub(crate) const SHELLS: [&str; 2] = ["terminal-bash", "terminal-remote"];

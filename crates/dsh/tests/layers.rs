@@ -138,6 +138,107 @@ fn a_check_says_all_that_is_wrong_and_starts_nothing() {
     assert!(!folder.path().join("home").exists());
 }
 
+/// What only the start of the rows, or of a session, would find out otherwise.
+#[test]
+fn a_check_finds_what_rows_do_to_each_other_and_what_is_not_on_this_machine() {
+    let folder = TempDir::new().unwrap();
+    let plain = folder.path().join("plain");
+    fs::write(&plain, "").unwrap();
+    let plain = plain.display();
+    let rows = format!(
+        "- name: terminal
+- name: terminal-bash
+- name: terminal-bash
+  id: second
+  config: {{ shellPath: '{plain}' }}
+- name: terminal-remote
+  config: {{ backendType: shell, argv: [no-such-launcher], controlArgv: ['{plain}', x] }}
+- name: sandbox-policy
+  config: {{ mode: read-only, writableFolders: [/no/such/folder] }}
+- name: sandbox-landlock
+  disabled: true
+"
+    );
+    fs::write(folder.path().join("all.yml"), &rows).unwrap();
+    let mended = rows.replace(", writableFolders: [/no/such/folder]", "");
+    let mended: Vec<&str> = mended.split("- name: terminal-remote").collect();
+    let policy = mended[1].split_once("- name: sandbox-policy").unwrap().1;
+    let only = format!(
+        "- name: terminal\n- name: terminal-bash\n- name: terminal-bash\n  id: second\n- name: sandbox-policy{policy}"
+    );
+    fs::write(folder.path().join("rows.yml"), only).unwrap();
+    for start in [
+        &["check"][..],
+        &["mcp", "--composition"],
+        &["run", "--agent-terminal-demo", "--composition"],
+    ] {
+        let said = |file: &str| refused(&dsh(folder.path(), &[start, &[file]].concat()));
+        let all = said("all.yml");
+        for part in [
+            &format!("all.yml:3: row `second`: config.shellPath: `{plain}` is not executable"),
+            "all.yml:6: row `terminal-remote`: config.argv: there is no program `no-such-launcher`",
+            &format!(
+                "all.yml:6: row `terminal-remote`: config.controlArgv: `{plain}` is not executable"
+            ),
+            "all.yml:8: row `sandbox-policy`: config.writableFolders[0]: there is no folder `/no/such/folder`",
+        ] {
+            assert_eq!(all.matches(part).count(), 1, "{part}\n{all}");
+        }
+        let between = said("rows.yml");
+        for part in [
+            "rows.yml:3: row `second`: config.backendType: `shell` is the terminal backend of row \
+             `terminal-bash` (rows.yml:2) already",
+            "rows.yml:5: row `sandbox-policy`: config.mode: sandbox mode `read-only` needs a \
+             sandbox provider, and none is mounted",
+        ] {
+            assert_eq!(between.matches(part).count(), 1, "{part}\n{between}");
+        }
+    }
+    assert!(!folder.path().join("home").exists());
+}
+
+#[test]
+fn what_is_said_of_files_fits_how_they_were_given() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("own.yml", "- name: terminal\n- name: terminal-bash\n");
+    let check = |arguments: &[&str]| dsh(folder.path(), &[&["check"], arguments].concat());
+    let missing = refused(&check(&["no.yml"]));
+    assert!(missing.contains("cannot read the composition no.yml"), "{missing}");
+    assert!(!missing.contains("--composition"), "{missing}");
+    // Each front end has other rows to name.
+    write(
+        "patch.yml",
+        "- id: '@deepseek-ai/dsh-terminal-bash'\n  disabled: true\n- id: zzz\n  disabled: true\n",
+    );
+    let unmatched = refused(&check(&["own.yml", "--patch", "patch.yml"]));
+    assert_eq!(unmatched.matches("no row has the id `zzz`").count(), 1, "{unmatched}");
+    assert_eq!(unmatched.matches("no row has the id").count(), 2, "{unmatched}");
+    assert!(unmatched.contains("hint: did you mean `terminal-bash`?"), "{unmatched}");
+    assert!(!unmatched.contains("--no-home-patch"), "{unmatched}");
+    write("dsh.yml", "- name: dsh-terminal\n");
+    let name = refused(&check(&["dsh.yml"]));
+    assert!(name.contains("no plugin is named `dsh-terminal`"), "{name}");
+    assert!(name.contains("hint: did you mean `terminal`?"), "{name}");
+    let overlay = refused(&check(&["patch.yml"]));
+    assert!(overlay.contains("patch.yml:1: this is an overlay"), "{overlay}");
+    // One that nobody gave.
+    fs::create_dir(folder.path().join("home")).unwrap();
+    for (patch, says) in [
+        ("- id: zzz\n  disabled: true\n", "home/patch.yml:1: no row has the id `zzz`"),
+        ("- id: [\n", "home/patch.yml:1: column 7: the `[` that opens here is never closed"),
+    ] {
+        write("home/patch.yml", patch);
+        for arguments in [&["check", "own.yml"][..], &["mcp", "--composition", "own.yml"]] {
+            let said = refused(&dsh(folder.path(), arguments));
+            assert!(said.contains(says), "{said}");
+            assert!(said.contains("\n  hint: this overlay applies to every run"), "{said}");
+            assert!(said.contains("--no-home-patch"), "{said}");
+        }
+        printed(&check(&["own.yml", "--no-home-patch"]));
+    }
+}
+
 #[test]
 fn the_page_that_is_not_there_is_no_surprise() {
     let folder = TempDir::new().unwrap();
@@ -168,7 +269,8 @@ fn the_sandbox_flag_sets_the_mode_and_mounts_what_enforces_it() {
     let output = dsh(folder.path(), &flags);
     let errors = String::from_utf8_lossy(&output.stderr);
     let says = "sandbox mode `read-only` needs a sandbox provider, and none is mounted";
-    assert!(!output.status.success() && errors.contains(says), "{errors}");
+    assert!(errors.contains(says), "{errors}");
+    assert_eq!(output.status.code(), Some(2), "{errors}");
     let errors = refused(&dsh(folder.path(), &["mcp", "--sandbox", "none"]));
     assert!(errors.contains("danger-full-access, workspace-write, read-only"), "{errors}");
 }

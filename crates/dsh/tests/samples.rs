@@ -6,14 +6,18 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use boon::{Compiler, SchemaIndex, Schemas};
-use serde_json::Value;
+use dsh_core::PluginEntry;
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+
+// Its plugins are linked.
+use dsh as _;
 
 /// Relative to this crate.
 const SAMPLES: &str = "tests/samples";
@@ -25,7 +29,10 @@ struct Schema(Schemas, SchemaIndex);
 impl Schema {
     fn read(name: &str) -> Self {
         let file = here(&format!("{SCHEMAS}/{name}.json"));
-        let schema = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+        Self::of(serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap())
+    }
+
+    fn of(schema: Value) -> Self {
         let mut compiler = Compiler::new();
         let mut schemas = Schemas::new();
         compiler.add_resource("sample.json", schema).unwrap();
@@ -58,10 +65,19 @@ fn files(folder: &str) -> Vec<PathBuf> {
 /// What the host says about a file: nothing if it would start.
 fn host(arguments: &[&str], file: &Path) -> Option<String> {
     let home = TempDir::new().unwrap();
+    // What the compositions name, whether or not it is on this machine.
+    let programs = home.path().join("bin");
+    fs::create_dir(&programs).unwrap();
+    std::os::unix::fs::symlink("/bin/true", programs.join("ssh")).unwrap();
+    let path = env::join_paths(
+        [programs].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
+    )
+    .unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_dsh"))
         .args(arguments)
         .arg(file)
         .env("DSH_HOME", home.path())
+        .env("PATH", path)
         .env_remove("DSH_LOG")
         .stdin(Stdio::null())
         .output()
@@ -118,6 +134,82 @@ fn the_host_and_the_schema_agree_on_compositions() {
 #[test]
 fn the_host_and_the_schema_agree_on_overlays() {
     agree("overlays", "overlay", &["mcp", "--no-home-patch", "--dump-config", "--patch"]);
+}
+
+/// One key of one plugin at a time, each with values of every kind: what the host refuses for the value
+/// alone the schema refuses too, and nothing else.
+#[test]
+fn the_host_and_the_schema_agree_on_each_key() {
+    // What no schema of one key says: what is on this machine, what another key bounds, what makes a URL
+    // or a name that is not empty; and a mapping may be written as the list of its values.
+    const BEYOND: [(&str, &str); 16] = [
+        ("model-openai", "apiKeyEnv"),
+        ("model-openai", "baseUrl"),
+        ("model-openai", "model"),
+        ("model-openai", "reasoningEffort"),
+        ("sandbox-policy", "writableFolders"),
+        ("terminal-bash", "isolation"),
+        ("terminal-bash", "limits"),
+        ("terminal-bash", "maxReadBytes"),
+        ("terminal-bash", "scrollbackMaxBytes"),
+        ("terminal-bash", "shellPath"),
+        ("terminal-remote", "argv"),
+        ("terminal-remote", "controlArgv"),
+        ("terminal-remote", "limits"),
+        ("terminal-remote", "maxReadBytes"),
+        ("terminal-remote", "scrollbackMaxBytes"),
+        ("tool-jobs", "waitTimeoutMs"),
+    ];
+    let values = [
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(1),
+        json!(-1),
+        json!(1.5),
+        json!(300),
+        json!(70_000),
+        json!(9_007_199_254_740_991_u64),
+        json!(9_007_199_254_740_992_u64),
+        json!(""),
+        json!(" "),
+        json!("x"),
+        json!("/x"),
+        json!("022"),
+        json!("0022"),
+        json!("999"),
+        json!("+22"),
+        json!("A=b"),
+        json!([]),
+        json!([""]),
+        json!(["x"]),
+        json!([1]),
+        json!({}),
+        json!({ "x": 1 }),
+    ];
+    let (mut compared, mut differ) = (0, Vec::new());
+    for entry in PluginEntry::linked() {
+        let schema = (entry.config_schema)().to_value();
+        let Some(keys) = schema.get("properties").and_then(Value::as_object) else { continue };
+        for key in keys.keys().filter(|key| !BEYOND.contains(&(entry.name, key))) {
+            let schema = Schema::of(json!({
+                "$defs": schema.get("$defs").unwrap_or(&json!({})),
+                "properties": { key: keys[key] },
+            }));
+            for value in &values {
+                let written = Map::from_iter([(key.clone(), value.clone())]);
+                let said = (entry.fill_defaults)(written.clone()).err().unwrap_or_default();
+                let refuses = said.iter().any(|it| it.path.starts_with(key.as_str()));
+                let accepts = schema.0.validate(&Value::Object(written), schema.1).is_ok();
+                if refuses == accepts {
+                    differ.push(format!("{}: {key}: {value}: {said:?}", entry.name));
+                }
+                compared += 1;
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+    assert!(compared > 1_000, "{compared}");
 }
 
 #[test]

@@ -21,8 +21,10 @@ mod rules;
 
 use std::sync::Arc;
 
-use dsh_core::{Ctx, Deps, Finding, Plugin, Provided, async_trait, plugin::NoConfig};
-use sandbox_policy::{Network, Policy, Refusal, SandboxMode, SandboxPolicy, SandboxProvider};
+use dsh_core::{Claim, Ctx, Deps, Finding, Plugin, Provided, async_trait, plugin::NoConfig};
+use sandbox_policy::{
+    Network, Policy, Refusal, SANDBOX_PROVIDER, SandboxMode, SandboxPolicy, SandboxProvider,
+};
 use subprocess::Confinement;
 
 /// The provider.
@@ -95,6 +97,10 @@ impl Plugin for SandboxLandlockPlugin {
     type Config = NoConfig;
     type Inject = (SandboxPolicy,);
     type Provide = ();
+
+    fn claims(_: &NoConfig) -> Vec<Claim> {
+        vec![Claim::takes(SANDBOX_PROVIDER, Self::NAME, "")]
+    }
 
     async fn setup(
         ctx: &Ctx,

@@ -21,7 +21,7 @@ use dsh_core::Service;
 pub use crate::{
     plugin::{SandboxPolicyConfig, SandboxPolicyPlugin},
     policy::{Network, Policy, SandboxMode},
-    provider::{Refusal, SandboxProvider},
+    provider::{Refusal, SANDBOX_PROVIDER, SandboxProvider},
     registry::{ActivityProbe, Enforced, PolicyError, PolicyRegistry},
 };
 

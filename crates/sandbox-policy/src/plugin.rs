@@ -3,11 +3,10 @@
 use std::{path::PathBuf, sync::Arc};
 
 use agents::Agents;
-use anyhow::ensure;
-use dsh_core::{ConfigError, Ctx, Deps, Plugin, Provided, async_trait};
+use dsh_core::{Claim, ConfigError, Ctx, Deps, Plugin, Provided, async_trait};
 
 use crate::{
-    Network, PolicyRegistry, SandboxMode, SandboxPolicy,
+    Network, PolicyError, PolicyRegistry, SANDBOX_PROVIDER, SandboxMode, SandboxPolicy,
     policy::{is_folder_to_allow, temporary_folders},
 };
 
@@ -39,13 +38,18 @@ impl Plugin for SandboxPolicyPlugin {
     fn check(config: &SandboxPolicyConfig) -> Vec<ConfigError> {
         let folders = config.writable_folders.iter().flatten().enumerate();
         let mut problems: Vec<_> = folders
-            .filter(|(_, path)| !is_folder_to_allow(path))
-            .map(|(index, path)| {
-                let message = format!(
-                    "must be the absolute path of a folder other than /, got `{}`",
-                    path.display()
-                );
-                ConfigError::new(format!("writableFolders[{index}]"), message)
+            .filter_map(|(index, path)| {
+                let message = if !is_folder_to_allow(path) {
+                    format!(
+                        "must be the absolute path of a folder other than /, got `{}`",
+                        path.display()
+                    )
+                } else if !path.is_dir() {
+                    format!("there is no folder `{}`: create it, or leave it out", path.display())
+                } else {
+                    return None;
+                };
+                Some(ConfigError::new(format!("writableFolders[{index}]"), message))
             })
             .collect();
         if config.network != Network::Full && !config.mode.is_confined() {
@@ -59,24 +63,21 @@ impl Plugin for SandboxPolicyPlugin {
         problems
     }
 
+    fn claims(config: &SandboxPolicyConfig) -> Vec<Claim> {
+        let mode = config.mode;
+        let without = PolicyError::NoProvider { mode: mode.name() }.to_string();
+        let claim = Claim::needs(SANDBOX_PROVIDER, "mode", without);
+        mode.is_confined().then_some(claim).into_iter().collect()
+    }
+
     async fn setup(
         ctx: &Ctx,
         _: Deps<Self>,
         config: SandboxPolicyConfig,
     ) -> anyhow::Result<Provided<Self>> {
-        let folders = match config.writable_folders {
-            Some(folders) => {
-                for folder in &folders {
-                    ensure!(
-                        folder.is_dir(),
-                        "writableFolders: there is no folder `{}`",
-                        folder.display()
-                    );
-                }
-                folders
-            }
-            None => temporary_folders(std::env::var_os("TMPDIR").map(PathBuf::from)),
-        };
+        let folders = config
+            .writable_folders
+            .unwrap_or_else(|| temporary_folders(std::env::var_os("TMPDIR").map(PathBuf::from)));
         let registry = Arc::new(PolicyRegistry::new(config.mode, config.network, folders));
         let to_check = Arc::clone(&registry);
         ctx.when_started(move || async move { Ok(to_check.check_mode(to_check.default_mode())?) });

@@ -56,12 +56,16 @@ pub trait SandboxProvider: Send + Sync {
 #[error("{0}")]
 pub struct Refusal(pub String);
 
+/// What an entry of the registry of providers is called. A plugin that adds one claims its name under
+/// this one.
+pub const SANDBOX_PROVIDER: &str = "sandbox provider";
+
 /// The providers of this host, in the order of their registration.
 pub(crate) struct Providers(ScopedMap<Arc<dyn SandboxProvider>>);
 
 impl Providers {
     pub(crate) fn new() -> Self {
-        Self(ScopedMap::new("sandbox provider"))
+        Self(ScopedMap::new(SANDBOX_PROVIDER))
     }
 
     pub(crate) fn add(

@@ -11,6 +11,7 @@ pub mod evidence;
 pub mod host;
 #[cfg(target_os = "linux")]
 mod linux;
+pub mod program;
 
 pub use evidence::{
     Depth, Descriptor, Evidence, InnerTerminal, LineSetting, Modes, Multiplexer, ProcessFacts,
@@ -20,6 +21,7 @@ pub use host::{
     Capacity, Confinement, Event, ExitStatus, Isolation, SignalError, SpawnError, Survivor,
     TerminalHost, TerminalProcess, TerminalSize, TerminalSpec, TerminateError, Usage,
 };
+pub use program::{NoProgram, find_program};
 
 #[cfg(target_os = "linux")]
 pub use linux::{

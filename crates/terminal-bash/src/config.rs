@@ -1,140 +1,59 @@
 //! Configuration of a shell backend. Names and defaults are the wire's.
 
-use std::{num::NonZeroU16, path::PathBuf, time::Duration};
+#[doc(hidden)]
+pub mod session;
+
+use std::{path::PathBuf, time::Duration};
 
 use dsh_core::{ConfigError, number::MAX_SAFE_INTEGER};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use subprocess::Isolation;
 
-use crate::{dialect::ShellDialect, environment::NamePattern, limits::Limits};
+use crate::{dialect::ShellDialect, environment::NamePattern};
 
-/// One `terminal-bash` row.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase", remote = "Self")]
-pub struct Config {
-    /// The type that `terminal_open` names.
-    pub backend_type: String,
-    /// Which shell's hooks are installed.
-    pub shell_dialect: ShellDialect,
-    /// The shell; empty means the dialect's own, such as `/bin/bash`.
-    pub shell_path: PathBuf,
-    /// Its arguments; empty means the dialect's own, such as `--noprofile --norc -i`.
-    pub shell_args: Vec<String>,
-    /// `TERM` of the session.
-    pub term: String,
-    /// Tell programs to print plainly: no pager, no colours. False leaves both as the user has them.
-    pub plain_output: bool,
-    /// Names of the host's variables that pass to sessions although they look like a secret or are
-    /// denied; `*` stands for any characters.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub environment_allow: Vec<NamePattern>,
-    /// Names of the host's variables that do not pass to sessions, besides the secrets.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub environment_deny: Vec<NamePattern>,
-    /// The umask of the shell, whatever the host's is, in octal.
-    pub umask: Umask,
-    /// Rows of the terminal.
-    pub rows: NonZeroU16,
-    /// Columns of the terminal.
-    pub cols: NonZeroU16,
-    /// Most lines that can be read back.
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub scrollback_lines: u64,
-    /// Most bytes of text that can be read back.
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub scrollback_max_bytes: u64,
-    /// Most bytes of older text that are kept in a file; 0 for none.
-    #[schemars(range(max = MAX_SAFE_INTEGER))]
-    pub transcript_max_bytes: u64,
-    /// Folder of that file instead of `DSH_HOME`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub home: Option<PathBuf>,
-    /// Record what every session shows, for `dsh replay` and other players of asciicast v3.
-    pub record: bool,
-    /// Folder of the recordings instead of `recordings` in `DSH_HOME`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub record_folder: Option<PathBuf>,
-    /// Most bytes of one recording.
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub record_max_bytes: u64,
-    /// Most bytes of text that one send or read returns.
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub max_read_bytes: u64,
-    /// Most bytes that one send types.
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub max_input_bytes: u64,
-    /// Longest gap between two looks at a quiet foreground, in milliseconds.
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub poll_interval_ms: u64,
-    /// Latest time of the first look after a write, in milliseconds. Accepted for compatibility:
-    /// the first look is always far sooner.
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub exact_probe_after_ms: u64,
-    /// Silence after which a program that is not seen to be busy counts as idle, in milliseconds.
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub idle_silence_ms: u64,
-    /// How long an unfinished line is given before a reader that leaves it alone counts as idle,
-    /// in milliseconds.
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub handoff_grace_ms: u64,
-    /// Absolute bound of a foreground send and of the shell's start, in milliseconds.
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub timeout_ms: u64,
-    /// Absolute bound of a background send, in milliseconds; none by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub background_timeout_ms: Option<u64>,
-    /// How long processes get to end by themselves when a session is closed, in milliseconds.
-    #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
-    pub dispose_grace_ms: u64,
-    /// What keeps the processes of a session apart from all others.
-    pub isolation: Isolation,
-    /// What ends a session, or keeps one from being opened.
-    pub limits: Limits,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        const ROWS: NonZeroU16 = NonZeroU16::new(40).unwrap();
-        const COLS: NonZeroU16 = NonZeroU16::new(160).unwrap();
-        Self {
-            backend_type: "shell".to_owned(),
-            shell_dialect: ShellDialect::Bash,
-            shell_path: PathBuf::new(),
-            shell_args: Vec::new(),
-            term: "xterm-256color".to_owned(),
-            plain_output: true,
-            environment_allow: Vec::new(),
-            environment_deny: Vec::new(),
-            umask: Umask::default(),
-            rows: ROWS,
-            cols: COLS,
-            scrollback_lines: 10_000,
-            scrollback_max_bytes: 4_194_304,
-            transcript_max_bytes: 67_108_864,
-            home: None,
-            record: false,
-            record_folder: None,
-            record_max_bytes: 67_108_864,
-            max_read_bytes: 262_144,
-            max_input_bytes: 4_194_304,
-            poll_interval_ms: 50,
-            exact_probe_after_ms: 150,
-            idle_silence_ms: 3_000,
-            handoff_grace_ms: 500,
-            timeout_ms: 30_000,
-            background_timeout_ms: None,
-            dispose_grace_ms: 3_000,
-            isolation: Isolation::None,
-            limits: Limits::default(),
-        }
+crate::session_config! {
+    /// One `terminal-bash` row.
+    #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default, rename_all = "camelCase", remote = "Self")]
+    pub struct Config {
+        /// The type that `terminal_open` names.
+        #[schemars(extend("pattern" = "^$|\\S"))]
+        pub backend_type: String = "shell".to_owned(),
+        /// Which shell's hooks are installed.
+        pub shell_dialect: ShellDialect = ShellDialect::Bash,
+        /// The shell; empty means the dialect's own, such as `/bin/bash`.
+        pub shell_path: PathBuf = PathBuf::new(),
+        /// Its arguments; empty means the dialect's own, such as `--noprofile --norc -i`.
+        pub shell_args: Vec<String> = Vec::new(),
+        /// Tell programs to print plainly: no pager, no colours. False leaves both as the user has
+        /// them.
+        pub plain_output: bool = true,
+        /// Names of the host's variables that pass to sessions although they look like a secret or
+        /// are denied; `*` stands for any characters.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub environment_allow: Vec<NamePattern> = Vec::new(),
+        /// Names of the host's variables that do not pass to sessions, besides the secrets.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub environment_deny: Vec<NamePattern> = Vec::new(),
+        /// The umask of the shell, whatever the host's is, in octal.
+        pub umask: Umask = Umask::default(),
+        /// Longest gap between two looks at a quiet foreground, in milliseconds.
+        #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
+        pub poll_interval_ms: u64 = 50,
+        /// Latest time of the first look after a write, in milliseconds. Accepted for compatibility:
+        /// the first look is always far sooner.
+        #[schemars(range(min = 1, max = MAX_SAFE_INTEGER))]
+        pub exact_probe_after_ms: u64 = 150,
+        /// What keeps the processes of a session apart from all others.
+        pub isolation: Isolation = Isolation::None,
     }
 }
 
 /// A umask, written as three or four octal digits such as `'022'`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend("pattern" = "^0?[0-7]{3}$"))]
 pub struct Umask(u16);
 
 impl Umask {
@@ -154,8 +73,9 @@ impl TryFrom<String> for Umask {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
+        let digits = (3..=4).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
         let mask = u16::from_str_radix(&text, 8).ok();
-        mask.filter(|it| *it <= 0o777 && (3..=4).contains(&text.len()))
+        mask.filter(|it| digits && *it <= 0o777)
             .map(Self)
             .ok_or_else(|| format!("a umask is from '000' to '777', in quotes, not `{text}`"))
     }
@@ -231,6 +151,9 @@ impl Config {
                 format!("must be an integer from 0 to 2^53-1, got {}", self.transcript_max_bytes);
             problems.push(ConfigError::new("transcriptMaxBytes", message));
         }
+        if self.backend_type.trim().is_empty() && !self.backend_type.is_empty() {
+            problems.push(ConfigError::new("backendType", "must not consist of blanks"));
+        }
         for (key, patterns) in [
             ("environmentAllow", &self.environment_allow),
             ("environmentDeny", &self.environment_deny),
@@ -258,6 +181,18 @@ impl Config {
         }
         problems.extend(self.limits.problems(&subprocess::capacity()));
         problems
+    }
+
+    /// Why the shell cannot be started here. A path that begins at a session's working directory is
+    /// known there alone.
+    pub(crate) fn shell_problem(&self) -> Option<ConfigError> {
+        let path = &self.shell_path;
+        if path.is_relative() && path.components().nth(1).is_some() {
+            return None;
+        }
+        let missing = subprocess::find_program(path).err()?;
+        let message = format!("{missing}: install it, or name another shell");
+        Some(ConfigError::new("shellPath", message).and_about("shellDialect"))
     }
 
     /// `timeoutMs`, or its background counterpart.

@@ -41,6 +41,7 @@ pub struct Passing<'a> {
 /// A name of variables, or several: `*` stands for any characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(extend("pattern" = "^[^=\\x00]+$"))]
 pub struct NamePattern(String);
 
 impl NamePattern {

@@ -17,14 +17,14 @@ use std::{
 };
 
 use agents::Agent;
-use dsh_core::Cancel;
 use subprocess::TerminalProcess;
-use terminal::{SessionId, SessionStatus, TerminalError, TerminalSession};
+use terminal::{OpenRequest, SessionStatus, TerminalError, TerminalSession};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::Config,
     dialect::Nonce,
-    limits::{Limits, Places},
+    limits::{PlaceTaken, Places},
     session::{self, Shell},
 };
 
@@ -34,12 +34,14 @@ pub struct Far {
     launcher: String,
     token: Nonce,
     pid: Arc<OnceLock<i32>>,
+    gone: CancellationToken,
 }
 
 impl Far {
     /// One behind `launcher`, the command as a person would type it.
     pub fn new(launcher: String) -> Result<Self, TerminalError> {
-        Ok(Self { launcher, token: random()?, pid: Arc::default() })
+        let gone = CancellationToken::new();
+        Ok(Self { launcher, token: random()?, pid: Arc::default(), gone })
     }
 
     /// The word by which the far side is recognised until it has the nonce: it shows
@@ -56,29 +58,60 @@ impl Far {
     pub fn pid(&self) -> Option<i32> {
         self.pid.get().copied()
     }
+
+    /// Every process of the session on the far side is known to be gone: what the launcher still does
+    /// is of no use to anybody, so a close gives it no time, not even one that has begun.
+    pub fn set_gone(&self) {
+        self.gone.cancel();
+    }
 }
 
-/// Opens a session of agent `owner` with the shell behind `launcher`, a process that was just started. Its prompts are
-/// bash's.
-///
-/// Fails as [`terminal::TerminalBackend::open`] does: with `SHELL_START_FAILED` when the launcher ends,
-/// asks something or is silent for too long, `INVALID_CWD` when the far side refuses the directory
-/// `cwd`, and after the end of every process of this machine.
-pub async fn open(
-    id: SessionId,
-    owner: &Agent,
-    launcher: Box<dyn TerminalProcess>,
-    far: Far,
-    cwd: Option<String>,
-    config: Config,
-    cancel: Cancel,
-) -> Result<Arc<dyn TerminalSession>, TerminalError> {
-    let side = FarSide { far, cwd, refused: None, directory: None, ended: None, pastes: false };
-    // No limit holds on the far side, nor for how many sessions there are.
-    let place = Places::default().take(owner.instance(), &Limits::default())?;
-    let shell = Shell { process: launcher, nonce: random()?, far: Some(side) };
-    let session = session::open(id, owner.id(), shell, Arc::new(config), place, cancel).await?;
-    Ok(Arc::new(session))
+/// The sessions of one backend whose shells are on far sides.
+pub struct FarShells {
+    config: Arc<Config>,
+    places: Places,
+}
+
+/// Room for one session of an agent, as long as it is not dropped.
+pub struct Admitted(PlaceTaken);
+
+impl FarShells {
+    /// With a [resolved](Config::resolved) configuration.
+    pub fn new(config: Config) -> Self {
+        Self { config: Arc::new(config), places: Places::default() }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Takes room for a session of `owner`, before anything is started for it. Fails with
+    /// `TOO_MANY_SESSIONS`.
+    pub fn admit(&self, owner: &Agent) -> Result<Admitted, TerminalError> {
+        self.places.take(owner.instance(), &self.config.limits).map(Admitted)
+    }
+
+    /// Opens a session with the shell behind `launcher`, a process that was just started. Its prompts
+    /// are bash's.
+    ///
+    /// Fails as [`terminal::TerminalBackend::open`] does: with `SHELL_START_FAILED` when the launcher
+    /// ends, asks something or is silent for too long, `INVALID_CWD` when the far side refuses the
+    /// directory, and after the end of every process of this machine.
+    pub async fn open(
+        &self,
+        Admitted(place): Admitted,
+        request: OpenRequest,
+        launcher: Box<dyn TerminalProcess>,
+        far: Far,
+    ) -> Result<Arc<dyn TerminalSession>, TerminalError> {
+        let OpenRequest { session_id, owner, cwd, cancel } = request;
+        let side = FarSide { far, cwd, refused: None, directory: None, ended: None, pastes: false };
+        let shell = Shell { process: launcher, nonce: random()?, far: Some(side) };
+        let config = Arc::clone(&self.config);
+        let session = session::open(session_id, owner.id(), shell, config, place, cancel).await?;
+        Ok(Arc::new(session))
+    }
 }
 
 fn random() -> Result<Nonce, TerminalError> {
@@ -154,6 +187,11 @@ impl FarSide {
                 self.launcher()
             )),
         })
+    }
+
+    /// Resolves once nothing is known to be left there.
+    pub(crate) fn gone(&self) -> impl Future<Output = ()> + use<> {
+        self.far.gone.clone().cancelled_owned()
     }
 
     /// How the session ended, now that the launcher has.

@@ -588,7 +588,17 @@ impl Task {
     async fn end(&mut self, longest: Option<Duration>) -> Result<(), String> {
         let configured = Duration::from_millis(self.config.dispose_grace_ms);
         let grace = longest.map_or(configured, |longest| longest.min(configured));
-        let ended = self.process.terminate(grace, &mut self.output).await;
+        let gone = self.far.as_ref().map(FarSide::gone);
+        let ended = tokio::select! {
+            biased;
+            () = known(gone) => None,
+            ended = self.process.terminate(grace, &mut self.output) => Some(ended),
+        };
+        let ended = match ended {
+            Some(ended) => ended,
+            // Nobody is served by a launcher whose far side has ended.
+            None => self.process.terminate(Duration::ZERO, &mut self.output).await,
+        };
         self.take_output();
         if let Some(status) = self.process.exit_status() {
             self.exited(status);
@@ -637,6 +647,7 @@ impl Task {
             return;
         }
         self.disturb_waiting();
+        self.marks.disturbed();
         let now = self.now();
         if let Some(hidden) = &mut self.hidden {
             hidden.extend_from_slice(&self.output);
@@ -751,6 +762,14 @@ fn epoch() -> Instant {
 async fn due(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Resolves with `event`; never where there is none.
+async fn known(event: Option<impl Future<Output = ()>>) {
+    match event {
+        Some(event) => event.await,
         None => std::future::pending().await,
     }
 }

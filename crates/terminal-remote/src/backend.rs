@@ -11,7 +11,7 @@ use subprocess::{TerminalHost, TerminalSize};
 use terminal::{DISPOSAL_GRACE, OpenRequest, TerminalBackend, TerminalError, TerminalSession};
 use terminal_bash::{
     environment::{Passing, SessionVariables, environment},
-    far::{self, Far},
+    far::{Far, FarShells},
 };
 
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
 /// Opens shells on the far side of a launcher.
 pub struct RemoteBackend {
     config: Config,
+    shells: FarShells,
     policy: Arc<PolicyRegistry>,
     host: Arc<dyn TerminalHost>,
 }
@@ -31,7 +32,7 @@ pub struct RemoteBackend {
 impl RemoteBackend {
     /// A backend with a configuration without problems.
     pub fn new(config: Config, policy: Arc<PolicyRegistry>, host: Arc<dyn TerminalHost>) -> Self {
-        Self { config, policy, host }
+        Self { shells: FarShells::new(config.engine()), config, policy, host }
     }
 
     fn launcher(&self, argv: &[String], request: &OpenRequest) -> Result<Launcher, TerminalError> {
@@ -51,7 +52,7 @@ impl RemoteBackend {
             }),
             Passing::default(),
             SessionVariables {
-                term: &self.config.term,
+                term: &self.shells.config().term,
                 owner_id: request.owner.id(),
                 session_id: request.session_id.as_str(),
                 plain: true,
@@ -76,6 +77,7 @@ impl TerminalBackend for RemoteBackend {
 
     async fn open(&self, request: OpenRequest) -> Result<Arc<dyn TerminalSession>, TerminalError> {
         let config = &self.config;
+        let admitted = self.shells.admit(&request.owner)?;
         let launcher = self.launcher(&config.argv, &request)?;
         let control = match config.control_argv.as_slice() {
             [] => None,
@@ -88,7 +90,7 @@ impl TerminalBackend for RemoteBackend {
             cwd: request.cwd.as_deref(),
             shell: &config.shell_path,
             variables: &[
-                ("TERM", &config.term),
+                ("TERM", &self.shells.config().term),
                 ("NO_COLOR", "1"),
                 ("PAGER", "cat"),
                 ("GIT_PAGER", "cat"),
@@ -102,13 +104,10 @@ impl TerminalBackend for RemoteBackend {
             grace: tenths(grace),
         });
         let process = launcher.start(line).await?;
-        let OpenRequest { session_id, owner, cwd, cancel } = request;
-        let engine = config.engine();
-        let opened = far::open(session_id, &owner, process, far.clone(), cwd, engine, cancel).await;
+        let opened = self.shells.open(admitted, request, process, far.clone()).await;
         // Until it was reached there is nothing on the far side but what the hang-up ends.
         let Some(pid) = far.pid() else { return opened };
-        let token = far.token().to_owned();
-        let far = FarSide { control, token, pid, grace, unreachable: AtomicBool::new(false) };
+        let far = FarSide { control, far, pid, grace, unreachable: AtomicBool::new(false) };
         match opened {
             Ok(near) => Ok(Arc::new(RemoteSession { near, far })),
             Err(error) => match far.end(Some(DISPOSAL_GRACE)).await {

@@ -1,8 +1,6 @@
 //! The launcher: its program, and runs of it that answer.
 
 use std::{
-    env,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -10,8 +8,11 @@ use std::{
 
 use subprocess::{
     Confinement, Event, Isolation, TerminalHost, TerminalProcess, TerminalSize, TerminalSpec,
+    find_program,
 };
 use terminal::TerminalError;
+
+use crate::config::NEXT;
 
 /// More than an answer has, banners included.
 const LONGEST: usize = 1 << 20;
@@ -49,11 +50,8 @@ impl Launcher {
         let Some((name, args)) = self.argv.split_first() else {
             return Err(failed("no launcher is named, set `argv`".to_owned()));
         };
-        let Some(program) = find(name) else {
-            return Err(failed(format!(
-                "there is no program `{name}`: install it, or give its path in the row of this backend"
-            )));
-        };
+        let program = find_program(Path::new(name))
+            .map_err(|missing| failed(format!("{missing}: {NEXT}")))?;
         let spec = TerminalSpec {
             program,
             args: args.iter().cloned().chain([line]).collect(),
@@ -87,32 +85,46 @@ impl Launcher {
         let terminated = process.terminate(Duration::ZERO, &mut rest).await;
         terminated.map_err(|error| error.to_string())?;
         let output = String::from_utf8_lossy(&output).into_owned();
-        ended.map(|()| output.clone()).map_err(|why| format!("{why}: {}", output.trim()))
+        match ended {
+            Ok(()) => Ok(output),
+            Err(why) => Err(format!("{why}; {}", printed(&output))),
+        }
     }
 }
 
-/// The program of this name: a path, or what the host's `PATH` has first.
-fn find(name: &str) -> Option<PathBuf> {
-    let runs = |path: &Path| {
-        path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-    };
-    if name.contains('/') {
-        return std::path::absolute(name).ok().filter(|path| runs(path));
+/// What a launcher has printed, for a message about it.
+pub(crate) fn printed(output: &str) -> String {
+    match output.trim() {
+        "" => "it printed nothing".to_owned(),
+        text => format!("it printed: {text}"),
     }
-    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(name)).find(|path| runs(path))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU16;
+
+    use subprocess::LocalHost;
+
     use super::*;
 
-    #[test]
-    fn programs_are_found_by_name_and_by_path() {
-        let sh = find("sh").unwrap();
-        assert!(sh.is_absolute());
-        assert_eq!(find(sh.to_str().unwrap()), Some(sh));
-        for missing in ["no-such-program", "/no/such/program", "/dev/null"] {
-            assert_eq!(find(missing), None);
+    #[tokio::test]
+    async fn what_a_run_that_hangs_has_printed_is_told() {
+        for (line, says) in [
+            ("exec sleep 1000", "no end within 300 ms; it printed nothing"),
+            ("echo; exec sleep 1000", "no end within 300 ms; it printed nothing"),
+        ] {
+            let side = NonZeroU16::new(80).unwrap();
+            let launcher = Launcher {
+                host: Arc::new(LocalHost::new()),
+                argv: vec!["sh".to_owned(), "-c".to_owned()],
+                env: Vec::new(),
+                cwd: "/".into(),
+                size: TerminalSize { rows: side, cols: side },
+            };
+            let ran = launcher.run(line.to_owned(), Duration::from_millis(300)).await;
+            assert_eq!(ran, Err(says.to_owned()));
         }
+        assert_eq!(printed(" no route\n"), "it printed: no route");
     }
 }

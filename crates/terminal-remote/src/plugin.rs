@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use dsh_core::{ConfigError, Ctx, Deps, Plugin, Provided, async_trait};
+use dsh_core::{Claim, ConfigError, Ctx, Deps, Plugin, Provided, async_trait};
 use sandbox_policy::SandboxPolicy;
 use subprocess::Subprocess;
-use terminal::Terminals;
+use terminal::{TERMINAL_BACKEND, Terminals};
 
 use crate::{backend::RemoteBackend, config::Config};
 
@@ -20,7 +20,11 @@ impl Plugin for TerminalRemotePlugin {
     type Provide = ();
 
     fn check(config: &Config) -> Vec<ConfigError> {
-        config.problems()
+        config.problems().into_iter().chain(config.launcher_problems()).collect()
+    }
+
+    fn claims(config: &Config) -> Vec<Claim> {
+        vec![Claim::takes(TERMINAL_BACKEND, &config.backend_type, "backendType")]
     }
 
     async fn setup(

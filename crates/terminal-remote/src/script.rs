@@ -116,11 +116,12 @@ fn answer(token: &str) -> String {
     format!(r#"answer() {{ printf "\ndsh={token}:%s\n" "$*"; }};"#)
 }
 
-/// Ends whoever inherited the token: TERM, the grace, KILL. `$f` has the files of those that are left.
+/// Ends whoever inherited the token: TERM, the grace, KILL; and a hang-up, the end of interactive shells,
+/// which may lose the first one. `$f` has the files of those that are left.
 fn end(token: &str, grace: u64) -> String {
     let last = grace + KILLED;
     format!(
-        r#"i=0; while f=$(grep -lsF "DSH_REMOTE={token}" /proc/[0-9]*/environ 2>/dev/null); [ -n "$f" ] && [ $i -lt {last} ]; do s=0; [ $i -eq 0 ] && s=TERM; [ $i -ge {grace} ] && s=KILL; for x in $f; do x=${{x#/proc/}}; kill -s $s ${{x%/*}} 2>/dev/null; done; sleep 0.1 2>/dev/null || sleep 1; i=$((i+1)); done"#
+        r#"i=0; while f=$(grep -lsF "DSH_REMOTE={token}" /proc/[0-9]*/environ 2>/dev/null); [ -n "$f" ] && [ $i -lt {last} ]; do s=0; [ $i -eq 0 ] && s=TERM; [ $i -eq 1 -o $i -eq 5 ] && s=HUP; [ $i -ge {grace} ] && s=KILL; for x in $f; do x=${{x#/proc/}}; kill -s $s ${{x%/*}} 2>/dev/null; done; sleep 0.1 2>/dev/null || sleep 1; i=$((i+1)); done"#
     )
 }
 

@@ -15,8 +15,10 @@ use terminal::{
     TerminalSession, WaitOutcome, WaitRequest, WindowSize,
 };
 
+use terminal_bash::far::Far;
+
 use crate::{
-    launcher::Launcher,
+    launcher::{Launcher, printed},
     script::{self, Answer, read_answer},
 };
 
@@ -28,7 +30,7 @@ const RUN_AT_ONCE: Duration = Duration::from_secs(3);
 /// The far side of a session, as the launcher reaches it besides the session's own connection.
 pub(crate) struct FarSide {
     pub(crate) control: Option<Launcher>,
-    pub(crate) token: String,
+    pub(crate) far: Far,
     pub(crate) pid: i32,
     pub(crate) grace: Duration,
     /// It could not be asked once.
@@ -42,11 +44,14 @@ impl FarSide {
     pub(crate) async fn end(&self, longest: Option<Duration>) -> Result<(), TerminalError> {
         let Some(control) = &self.control else { return Ok(()) };
         let grace = longest.map_or(self.grace, |longest| longest.min(self.grace));
-        let line = script::close(&self.token, tenths(grace));
+        let line = script::close(self.far.token(), tenths(grace));
         let run = if longest.is_some() { RUN_AT_ONCE } else { RUN };
         let answer = self.ask(control, line, run + grace).await;
         let why = match answer {
-            Ok(Answer::Done(_)) => return Ok(()),
+            Ok(Answer::Done(_)) => {
+                self.far.set_gone();
+                return Ok(());
+            }
             Ok(Answer::Left(processes)) => {
                 return Err(TerminalError::CloseIncomplete(format!(
                     "processes survive on the far side, as pid:name: {processes}"
@@ -76,7 +81,7 @@ impl FarSide {
                     .to_owned(),
             ));
         };
-        let line = script::signal(&self.token, self.pid, signal);
+        let line = script::signal(self.far.token(), self.pid, signal);
         match self.ask(control, line, RUN).await {
             Ok(Answer::Done(Some(target_pgid))) => Ok(SignalReceipt { target_pgid }),
             Ok(Answer::Shell) => Err(TerminalError::ShellKillRefused),
@@ -98,10 +103,7 @@ impl FarSide {
         bound: Duration,
     ) -> Result<Answer, String> {
         let output = control.run(line, bound).await?;
-        read_answer(&self.token, &output).ok_or_else(|| {
-            let shown = output.trim();
-            if shown.is_empty() { "it printed nothing".to_owned() } else { shown.to_owned() }
-        })
+        read_answer(self.far.token(), &output).ok_or_else(|| printed(&output))
     }
 }
 
@@ -167,10 +169,11 @@ impl TerminalSession for RemoteSession {
     }
 
     async fn close(&self, request: CloseRequest) -> Result<(), TerminalError> {
+        // The hang-up ends the far shell, and the far side what does not mind hang-ups. Once it says
+        // that nothing is left there, the launcher has no time any more. The engine's close may be
+        // repeated after a success, too.
         let grace = request.grace;
-        // The hang-up ends the far shell, and what does not mind hang-ups is ended then. The engine's
-        // close may be repeated after a success, too.
-        self.near.close(request).await?;
-        self.far.end(grace).await
+        let (near, far) = tokio::join!(self.near.close(request), self.far.end(grace));
+        near.and(far)
     }
 }

@@ -1,9 +1,9 @@
-"""Another machine, for tests: `serve SOCKET` runs what `connect [--tty] SOCKET LINE` asks for.
+"""Another machine, for tests: `serve SOCKET` runs what `connect [--stubborn] [--tty] SOCKET LINE` asks for.
 
 The server forks for each connection and runs the line by `sh -c`, on a terminal of its own where one is
 asked for, with an environment of its own. It hangs the terminal up when the connection ends. The client
-exits with the status of the line, or with 255 when the connection ended before. `run PROGRAM ARGUMENTS`
-is a machine on which that program runs.
+exits with the status of the line, or with 255 when the connection ended before; a stubborn one does not
+end, and ignores what it is told. `run PROGRAM ARGUMENTS` is a machine on which that program runs.
 """
 
 import ctypes, fcntl, json, os, pty, select, signal, socket, struct, sys, termios, tty
@@ -120,8 +120,15 @@ def connect(path, on_tty, line):
     before = termios.tcgetattr(0) if on_tty else None
     if on_tty:
         tty.setraw(0)
+    stubborn = "--stubborn" in sys.argv
+    if stubborn:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        return relay(connection, on_tty)
+        ended = relay(connection, on_tty)
+        while stubborn:
+            signal.pause()
+        return ended
     finally:
         if on_tty:
             termios.tcsetattr(0, termios.TCSANOW, before)

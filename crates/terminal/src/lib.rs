@@ -33,7 +33,7 @@ pub use outcome::{
     SearchPage, SendOutcome, SendState, SessionStatus, StateKind, WaitReason,
 };
 pub use plugin::TerminalPlugin;
-pub use registry::{SessionSnapshot, SpawnRequest, Spawned, TerminalRegistry};
+pub use registry::{SessionSnapshot, SpawnRequest, Spawned, TERMINAL_BACKEND, TerminalRegistry};
 pub use screen::{Highlight, MouseReports, ScreenCursor, ScreenModes, ScreenSnapshot};
 pub use waiting::{WaitCondition, WaitEnd, WaitOutcome, WaitRequest};
 

@@ -30,6 +30,10 @@ use crate::{
     waiting::{WaitCondition, WaitOutcome, WaitRequest},
 };
 
+/// What an entry of the registry of backends is called. A plugin that registers one claims its type
+/// under this name.
+pub const TERMINAL_BACKEND: &str = "terminal backend";
+
 /// The session service.
 pub struct TerminalRegistry {
     agents: Arc<AgentRegistry>,
@@ -82,7 +86,7 @@ impl TerminalRegistry {
                 dispose(Arc::clone(&disposed), Selection::All, TerminalError::ServiceDisposing);
             async { Ok(end.await?) }
         })?;
-        Ok(Self { agents, backends: ScopedMap::new("terminal backend"), table })
+        Ok(Self { agents, backends: ScopedMap::new(TERMINAL_BACKEND), table })
     }
 
     /// Registers a backend for as long as `scope` lives. When it ends, the backend's sessions are

@@ -28,6 +28,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use system_prompt::{Section, SystemPrompt};
 use terminal::{TerminalRegistry, Terminals};
+use tool_terminal::family;
 use tools::{
     DialectError, Tool, ToolCall, ToolError, Tools,
     simple::{self, Family},
@@ -129,11 +130,11 @@ struct Host {
 }
 
 impl Family for Host {
-    const ERROR: &'static str = arguments::ERROR;
+    const ERROR: &'static str = family::ERROR;
     type Caller = Arc<Agent>;
 
     fn caller(call: &ToolCall) -> Result<Arc<Agent>, ToolError> {
-        arguments::agent(call).cloned()
+        family::agent(call).cloned()
     }
 
     fn cap(&self) -> usize {

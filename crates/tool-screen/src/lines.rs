@@ -8,14 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 use terminal::ReadRequest;
+use tool_terminal::family::refused;
 use tools::{ToolError, ToolKind, simple::Simple, text::head};
 
-use crate::{
-    Host,
-    arguments::{refused, whole},
-    schema, text,
-    value::LinesValue,
-};
+use crate::{Host, arguments::whole, schema, text, value::LinesValue};
 
 const DESCRIPTION: &str = "Read lines of a terminal session by the numbers that terminal_search \
 gives: counted from 0 since the session began, and the same however much output follows. Types \

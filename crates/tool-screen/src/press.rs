@@ -11,7 +11,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use terminal::{Key, KeyPress, KeysRequest, TerminalError};
-use tool_terminal::settled;
+use tool_terminal::{
+    family::{agent, invalid, refused},
+    settled,
+};
 use tools::{
     CallIntent, Content, DialectError, ResultIntent, Tool, ToolCall, ToolError, ToolKind,
     ToolOutput, ToolResult, ToolSpec, parameters_of,
@@ -21,9 +24,7 @@ use tools::{
 };
 
 use crate::{
-    Host,
-    arguments::{agent, invalid, refused},
-    keys, schema, text,
+    Host, keys, schema, text,
     value::{KeysValue, ScreenValue},
 };
 

@@ -8,14 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 use terminal::{WaitCondition, WaitRequest, WindowSize};
+use tool_terminal::family::{invalid, refused};
 use tools::{ToolError, ToolKind, simple::Simple};
 
-use crate::{
-    Host,
-    arguments::{invalid, refused},
-    schema, text,
-    value::ScreenValue,
-};
+use crate::{Host, schema, text, value::ScreenValue};
 
 const DESCRIPTION: &str = "Change the size of a terminal session's window, in rows and columns of \
 characters. The program in it is told, as by a person's terminal; returns the screen after it has \

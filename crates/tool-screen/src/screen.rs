@@ -7,9 +7,10 @@ use dsh_core::Cancel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use tool_terminal::family::refused;
 use tools::{ToolError, ToolKind, simple::Simple};
 
-use crate::{Host, arguments::refused, schema, text, value::ScreenValue};
+use crate::{Host, schema, text, value::ScreenValue};
 
 const DESCRIPTION: &str = "Show the visible screen of a terminal session as it is now: its rows with \
 their numbers, the cursor, the window's title, what is highlighted, and what the program asked of \

@@ -8,11 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 use terminal::{SearchMatch, SearchPage, SearchRequest};
+use tool_terminal::family::refused;
 use tools::{ToolError, ToolKind, simple::Simple};
 
 use crate::{
     Host,
-    arguments::{refused, whole},
+    arguments::whole,
     schema, text,
     value::{FoundLine, SearchValue},
 };

@@ -8,11 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 use terminal::{TerminalError, WaitCondition, WaitEnd, WaitRequest};
+use tool_terminal::family::{invalid, refused};
 use tools::{ToolError, ToolKind, simple::Simple, text::tail};
 
 use crate::{
     Host,
-    arguments::{invalid, refused, whole},
+    arguments::whole,
     schema, text,
     value::{WaitEnded, WaitValue},
 };

@@ -11,7 +11,8 @@ use tools::{ToolError, ToolKind, simple::Simple};
 
 use crate::{
     Host,
-    arguments::{refused, session_id},
+    arguments::session_id,
+    family::refused,
     schema,
     text::{self, Keep},
 };

@@ -12,6 +12,7 @@
 mod arguments;
 mod background;
 mod close;
+pub mod family;
 mod list;
 mod open;
 mod read;
@@ -133,11 +134,11 @@ struct Host {
 }
 
 impl Family for Host {
-    const ERROR: &'static str = arguments::ERROR;
+    const ERROR: &'static str = family::ERROR;
     type Caller = Arc<Agent>;
 
     fn caller(call: &ToolCall) -> Result<Arc<Agent>, ToolError> {
-        arguments::agent(call).cloned()
+        family::agent(call).cloned()
     }
 
     fn cap(&self) -> usize {

@@ -12,7 +12,7 @@ use tools::{ToolError, ToolKind, simple::Simple};
 
 use crate::{
     Host,
-    arguments::{invalid, refused},
+    family::{invalid, refused},
     schema, text,
     value::OpenValue,
 };

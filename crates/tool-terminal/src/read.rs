@@ -12,7 +12,8 @@ use tools::{ToolError, ToolKind, simple::Simple};
 
 use crate::{
     Host,
-    arguments::{refused, session_id, whole},
+    arguments::{session_id, whole},
+    family::refused,
     schema,
     text::{self, Keep},
 };

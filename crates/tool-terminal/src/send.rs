@@ -21,8 +21,9 @@ use tools::{
 
 use crate::{
     Host,
-    arguments::{agent, failure, refused, session_id},
+    arguments::session_id,
     background::{Background, PTY_SEND, Typing},
+    family::{agent, failure, refused},
     schema,
     text::{self, Keep},
     typed::Typed,

@@ -15,6 +15,7 @@ use crate::{
     core::Core,
     layer::{Next, Outcome, PostDecision, PreDecision},
     registry::{Entry, Inner, not_live},
+    text::{self, Keep},
     tool::ToolError,
     withheld::withhold,
 };
@@ -147,12 +148,20 @@ async fn inside(inner: &Inner, entry: Option<&Entry>, call: &ToolCall, logged: &
     }
 }
 
+/// Most bytes that the text about an unknown tool has, and that it repeats of the name: no tool bounds
+/// it, and both the name and the list may be anything.
+const UNKNOWN_BYTES: usize = 4_096;
+const UNKNOWN_NAME_BYTES: usize = 128;
+
 fn unknown(name: &str, names: &[String]) -> ToolError {
     let known = match names {
         [] => "no tools are mounted".to_owned(),
         names => format!("the tools are {}", names.join(", ")),
     };
-    failed("UNKNOWN_TOOL", format!("unknown tool {name:?}: {known}"))
+    let shown = text::head(name, UNKNOWN_NAME_BYTES);
+    let rest = if shown.len() < name.len() { " and more" } else { "" };
+    let message = format!("unknown tool {shown:?}{rest}: {known}");
+    failed("UNKNOWN_TOOL", text::bound(Keep::Head, &message, UNKNOWN_BYTES))
 }
 
 /// Validates and asks the pre-layers. Returns the call with the arguments they want, and the

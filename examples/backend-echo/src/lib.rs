@@ -16,10 +16,12 @@ mod session;
 
 use std::sync::Arc;
 
-use dsh_core::{Ctx, Deps, Plugin, Provided, async_trait};
+use dsh_core::{Claim, Ctx, Deps, Plugin, Provided, async_trait};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use terminal::{OpenRequest, TerminalBackend, TerminalError, TerminalSession, Terminals};
+use terminal::{
+    OpenRequest, TERMINAL_BACKEND, TerminalBackend, TerminalError, TerminalSession, Terminals,
+};
 
 use crate::session::EchoSession;
 
@@ -68,6 +70,11 @@ impl Plugin for TerminalEchoPlugin {
     type Config = Config;
     type Inject = (Terminals,);
     type Provide = ();
+
+    // So that a second row of the type is found before anything starts.
+    fn claims(config: &Config) -> Vec<Claim> {
+        vec![Claim::takes(TERMINAL_BACKEND, &config.backend_type, "backendType")]
+    }
 
     async fn setup(
         ctx: &Ctx,

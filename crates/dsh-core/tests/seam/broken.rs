@@ -2,7 +2,7 @@
 
 use dsh_core::{Composition, Plan, PluginEntry};
 
-use crate::plugins::{VOCABULARY, parse, resolve};
+use crate::plugins::{VOCABULARY, parse, plan, resolve};
 
 fn problems(yaml: &str) -> String {
     resolve(&parse(yaml)).unwrap_err()
@@ -147,6 +147,31 @@ fn single_mistakes() {
 }
 
 #[test]
+fn what_rows_claim_is_held_against_each_other() {
+    let rows = "- name: voices
+- name: voice
+  config: { part: alto }
+- name: voice
+  id: second
+  config: { part: alto }
+- name: voice
+  id: third
+  disabled: true
+  config: { part: alto }
+";
+    let taken = "dsh.yml:4: row `second`: config.part: `alto` is the part of row `voice` (dsh.yml:2) already
+    hint: give each of the two rows its own `part`, or disable one";
+    assert_eq!(problems(rows), format!("cannot start dsh.yml: 1 problem\n  {taken}"));
+    let needs = "dsh.yml:2: row `concert`: config.lead: nobody has a part: give a voice one";
+    let concert = "- name: voices\n- name: concert\n  config: { lead: true }\n- name: voice\n";
+    assert_eq!(problems(concert), format!("cannot start dsh.yml: 1 problem\n  {needs}"));
+    plan(&format!("{concert}  config: {{ part: alto }}\n"));
+    // A row that is wrong may be the one that would have it.
+    let wrong = problems(&format!("{concert}  config: {{ part: alto, text: 5 }}\n"));
+    assert!(wrong.contains("config.text") && !wrong.contains("lead"), "{wrong}");
+}
+
+#[test]
 fn what_is_not_a_yaml_list_is_reported_alone_with_its_line() {
     let cases = [
         ("", "dsh.yml: the file is empty; write rows such as `- name: terminal`"),
@@ -172,6 +197,10 @@ fn what_is_not_a_yaml_list_is_reported_alone_with_its_line() {
         (
             "- name: voices\n---\n- name: voice\n",
             "dsh.yml:3: column 1: a second YAML document starts here; keep one list in one file",
+        ),
+        (
+            "- id: voice\n  disabled: true\n- insert: after\n  id: voice\n  row: { name: voice }\n",
+            "dsh.yml:1: this is an overlay, a list of changes by `id`, and no composition; check or start a composition, and give this file with `--patch`",
         ),
     ];
     for (yaml, expected) in cases {
@@ -225,7 +254,7 @@ fn a_wrong_key_hides_no_other_problem_of_its_row() {
         (
             "{ range: { low: 3, high: 2 }, txet: do }",
             vec![
-                "dsh.yml:1: row `voice`: config.txet: unknown field `txet`, expected `text` or `range`\n    hint: did you mean `text`?".to_owned(),
+                "dsh.yml:1: row `voice`: config.txet: unknown field `txet`, expected one of `text`, `range`, `part`\n    hint: did you mean `text`?".to_owned(),
                 format!("{range}: 3 is above `range.high` (2); lower it"),
             ],
         ),

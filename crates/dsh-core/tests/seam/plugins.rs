@@ -9,8 +9,8 @@ use std::{
 };
 
 use dsh_core::{
-    Composition, ConfigError, Ctx, Deps, Lookup, Plan, Plugin, PluginEntry, Provided, ScopedMap,
-    Service, Vocabulary, async_trait, plugin::NoConfig, register_plugin,
+    Claim, Composition, ConfigError, Ctx, Deps, Lookup, Plan, Plugin, PluginEntry, Provided,
+    ScopedMap, Service, Vocabulary, async_trait, plugin::NoConfig, register_plugin,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,6 +93,9 @@ fn follow(ctx: &Ctx) -> anyhow::Result<()> {
 struct VoiceConfig {
     text: String,
     range: Range,
+    /// Claimed: no two voices may sing one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<String>,
 }
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -102,7 +105,7 @@ struct Range {
 }
 impl Default for VoiceConfig {
     fn default() -> Self {
-        Self { text: "la".to_owned(), range: Range::default() }
+        Self { text: "la".to_owned(), range: Range::default(), part: None }
     }
 }
 impl Default for Range {
@@ -124,6 +127,9 @@ impl Plugin for Voice {
         let message = format!("{low} is above `range.high` ({high}); lower it");
         let error = ConfigError::new("range.low", message).and_about("range.high");
         if low > high { vec![error] } else { Vec::new() }
+    }
+    fn claims(config: &VoiceConfig) -> Vec<Claim> {
+        config.part.iter().map(|it| Claim::takes("part", it, "part")).collect()
     }
     async fn setup(
         ctx: &Ctx,
@@ -169,6 +175,9 @@ impl Service for Show {
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 struct ConcertConfig {
     encore: bool,
+    /// Of no use without a voice that has a part.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    lead: bool,
 }
 
 /// A front end: needs voices by the time everything has started.
@@ -179,6 +188,10 @@ impl Plugin for Concert {
     type Config = ConcertConfig;
     type Inject = (Voices, Option<Applause>);
     type Provide = (Show,);
+    fn claims(config: &ConcertConfig) -> Vec<Claim> {
+        let claim = Claim::needs("part", "lead", "nobody has a part: give a voice one");
+        config.lead.then_some(claim).into_iter().collect()
+    }
     async fn setup(
         ctx: &Ctx,
         (voices, applause): Deps<Self>,

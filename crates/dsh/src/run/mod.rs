@@ -19,7 +19,7 @@ use crate::{
     cli, composition,
     failure::Failure,
     host::{current_folder, service, supervised},
-    plugins::{AGENT_LOOP, MODEL_OPENAI, TERMINAL_BASH},
+    plugins::{AGENT_LOOP, MODEL_OPENAI, SHELLS},
     print::{FRAME, Live, Look, Printer},
     stdout::{self, Printing, Stdout},
 };
@@ -98,11 +98,15 @@ fn recorded(composition: Composition, folder: Option<&Path>) -> Result<Compositi
         let message = format!("the folder for recordings {} is not UTF-8", folder.display());
         return Err(Failure::user(message, "give --record another folder"));
     };
-    Ok(composition.with_config(TERMINAL_BASH, "record", true).with_config(
-        TERMINAL_BASH,
-        "recordFolder",
-        folder,
-    ))
+    let there = |plugin: &&str| composition.rows().iter().any(|row| row.plugin == *plugin);
+    let mut shells: Vec<&str> = SHELLS.into_iter().filter(there).collect();
+    if shells.is_empty() {
+        // The flag is then reported, and asks for the usual one.
+        shells.push(SHELLS[0]);
+    }
+    Ok(shells.into_iter().fold(composition, |it, plugin| {
+        it.with_config(plugin, "record", true).with_config(plugin, "recordFolder", folder)
+    }))
 }
 
 /// How output looks on this standard output.

@@ -2,6 +2,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use terminal::StateKind;
+
 use super::judge::FarFacts;
 use crate::dialect::{Mark, ShellDialect};
 
@@ -29,6 +31,8 @@ pub struct ShellMarks {
     took_unmarked: bool,
     entry: Entry,
     since_stroke: SinceStroke,
+    /// Who was found to wait last, with nothing typed or shown since.
+    standing: Option<StateKind>,
     dialect: ShellDialect,
 }
 
@@ -107,7 +111,18 @@ impl ShellMarks {
     /// An interrupt makes the shell show its prompt more than once, and drop what is typed between.
     pub fn stroke(&mut self, interrupt: bool) {
         let at_prompt = self.prompt().is_some();
+        self.standing = None;
         self.since_stroke = SinceStroke { at_prompt, interrupt, ..SinceStroke::default() };
+    }
+
+    /// An exchange has ended: with somebody of this kind who waits, or with nobody known to.
+    pub fn settled(&mut self, waits: Option<StateKind>) {
+        self.standing = waits;
+    }
+
+    /// Something was shown.
+    pub fn disturbed(&mut self) {
+        self.standing = None;
     }
 
     /// When the command that runs was started.
@@ -122,6 +137,7 @@ impl ShellMarks {
             prompt: self.prompt().filter(|_| prompted),
             answered: (at_prompt || started) && !interrupt,
             editing: at_prompt && !started,
+            standing: self.standing,
         }
     }
 

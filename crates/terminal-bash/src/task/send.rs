@@ -261,6 +261,8 @@ impl Task {
         if let Some(waiting) = self.waiting.as_mut().filter(|_| proven) {
             waiting.still = true;
         }
+        let waits = settled.reason == WaitReason::StdinRead && settled.output_complete;
+        self.marks.settled(waits.then_some(settled.kind));
         self.settle(settled, last_command.clone(), mended);
         self.settle_watches(settled, last_command.as_ref());
     }

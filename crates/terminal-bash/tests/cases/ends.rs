@@ -4,7 +4,7 @@ use std::fs;
 
 use terminal::{SessionStatus, SpawnRequest, TerminalError, WaitReason};
 use testkit::{
-    leaks::{Snapshot, processes_with_env},
+    leaks::{Snapshot, alone, processes_with_env},
     wait::{shown, wait_until},
 };
 
@@ -103,8 +103,6 @@ fn what_cannot_start_leaves_nothing() {
         assert!(bench.terminals().list(&bench.agent).is_empty());
     });
     for (config, says) in [
-        ("{ shellPath: /etc/passwd }", "/etc/passwd"),
-        ("{ shellPath: /no/such/shell }", "/no/such/shell"),
         ("{ shellPath: /bin/true }", "exited with status 0 before its first prompt"),
         (
             "{ shellPath: /bin/sleep, shellArgs: ['100'], timeoutMs: 300 }",
@@ -121,6 +119,37 @@ fn what_cannot_start_leaves_nothing() {
             assert!(error.to_string().contains(says), "{error}");
         });
     }
+}
+
+/// Of a shell that is not there the host says so before it starts; one that has gone since ends the start
+/// of a session.
+#[test]
+fn a_shell_that_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("own-bash");
+    std::os::unix::fs::symlink("/bin/bash", &path).unwrap();
+    let config = format!("{{ shellPath: '{}' }}", path.display());
+    bench(&config, async |bench| {
+        std::fs::remove_file(&path).unwrap();
+        let error = bench.try_open(SpawnRequest::default()).await.map(|_| ()).unwrap_err();
+        assert_eq!(error.code(), "SHELL_START_FAILED");
+        assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+    });
+    alone(async {
+        for (path, says) in [
+            ("/etc/passwd", "config.shellPath: `/etc/passwd` is not executable"),
+            ("/no/such/shell", "config.shellPath: there is no program `/no/such/shell`"),
+            ("/tmp", "config.shellPath: `/tmp` is not a program"),
+            ("no-such-shell", "config.shellPath: there is no program `no-such-shell`"),
+        ] {
+            let rows = format!(
+                "- name: terminal\n- name: terminal-bash\n  config: {{ shellPath: {path} }}\n"
+            );
+            let error = testkit::TestHost::try_boot(&rows).await.map(|_| ()).unwrap_err();
+            let error = format!("{error:#}");
+            assert!(error.contains(says), "{error}");
+        }
+    });
 }
 
 #[test]

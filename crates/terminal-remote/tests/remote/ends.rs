@@ -81,3 +81,48 @@ fn a_far_side_that_cannot_be_asked() {
         wait_until("the far side has ended", || bench.processes().is_empty()).await;
     });
 }
+
+/// A launcher that minds neither signals nor the end of its connection has no time left once the far side
+/// says that nothing is left there; the grace is longer than any test.
+#[test]
+fn a_launcher_that_does_not_end() {
+    let row = |far: &FarMachine| {
+        let row = far.row("");
+        row.replacen("--tty", "--stubborn, --tty", 1).replacen("300", "1000000", 1)
+    };
+    bench(row, async |bench| {
+        let shell = bench.open().await;
+        shell.run("sleep 1000 & echo", 0).await;
+        assert!(shell.close().await.unwrap());
+        assert_eq!(bench.processes(), []);
+    });
+}
+
+/// Nor have processes of the far side that this machine runs itself.
+#[test]
+fn a_far_side_on_this_machine() {
+    let row = "- name: terminal-remote\n  config: { argv: [sh, -c], controlArgv: [sh, -c], \
+               disposeGraceMs: 1000000 }";
+    bench(
+        |_| row.to_owned(),
+        async |bench| {
+            let shell = bench.open().await;
+            shell.run("sleep 1000 & echo", 0).await;
+            assert!(shell.close().await.unwrap());
+            assert_eq!(bench.processes(), []);
+        },
+    );
+}
+
+#[test]
+fn a_session_that_nobody_uses_is_ended_on_both_sides() {
+    bench(
+        |far| far.row("limits: { idleSeconds: 1 }"),
+        async |bench| {
+            bench.open().await;
+            let status = || bench.terminals().list(&bench.agent)[0].status.clone();
+            wait_until("the limit", || status() != SessionStatus::Running).await;
+            wait_until("the far side has ended", || bench.processes().is_empty()).await;
+        },
+    );
+}

@@ -2,6 +2,7 @@
 
 mod conformance;
 mod ends;
+mod recording;
 mod sends;
 mod ssh;
 mod starts;

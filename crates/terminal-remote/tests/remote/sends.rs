@@ -26,6 +26,34 @@ fn commands_have_status_and_directory_and_the_prompt_is_likely() {
     });
 }
 
+/// Nothing is typed, and the far shell has said already where it is.
+#[test]
+fn an_empty_send_finds_the_prompt_that_is_there() {
+    shell(async |shell| {
+        let empty = async || shell.start("", false).done().await.unwrap();
+        assert_ready(&empty().await, StateKind::Prompt);
+        shell.run("echo hi", 0).await;
+        assert_ready(&empty().await, StateKind::Prompt);
+        assert_ready(&empty().await, StateKind::Prompt);
+        // Behind an interrupt at the prompt.
+        assert_ready(&shell.start("\u{3}", false).done().await.unwrap(), StateKind::Prompt);
+        assert_ready(&empty().await, StateKind::Prompt);
+        let loop_ = shell.send("for i in 1 2; do").await;
+        assert_ready(&loop_, StateKind::Continuation);
+        assert_ready(&empty().await, StateKind::Continuation);
+        assert_prompt(&shell.send("echo $i; done").await, Some(0));
+        // A line editor of which no mark of ours tells.
+        assert_ready(&shell.send("bash --norc -i").await, StateKind::LineEditor);
+        assert_ready(&empty().await, StateKind::LineEditor);
+        assert_ready(&empty().await, StateKind::LineEditor);
+        assert_prompt(&shell.send("exit 5").await, Some(5));
+        let silent = shell.send("sleep 1000").await;
+        assert_eq!(silent.wait_reason, WaitReason::InferredIdle);
+        // Nobody was found to wait.
+        assert_eq!(empty().await.wait_reason, WaitReason::InferredIdle);
+    });
+}
+
 /// A command that is silent is waited for as long as it prints nothing that looks like a prompt.
 #[test]
 fn a_pause_is_no_end() {

@@ -2,7 +2,7 @@
 
 use dsh_core::Cancel;
 use terminal::SpawnRequest;
-use testkit::wait::wait_until;
+use testkit::{leaks::alone, wait::wait_until};
 
 use crate::support::bench;
 
@@ -15,19 +15,38 @@ fn row(argv: &str) -> String {
     )
 }
 
+/// The host says so before it starts. One that has gone since ends the start of a session.
 #[test]
 fn a_launcher_that_does_not_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("launcher");
+    std::os::unix::fs::symlink("/bin/true", &path).unwrap();
+    let name = path.display();
     bench(
-        |_| row("[no-such-launcher, host]"),
+        |_| row(&format!("['{name}', host]")),
         async |bench| {
+            std::fs::remove_file(&path).unwrap();
             let text = bench.refused(None, "SHELL_START_FAILED").await;
             assert_eq!(
                 text,
-                "`no-such-launcher host` cannot be started: there is no program `no-such-launcher`: \
-             install it, or give its path in the row of this backend"
+                format!(
+                    "`{name} host` cannot be started: there is no program `{name}`: install it, or \
+                     give its path in the row of this backend"
+                )
             );
         },
     );
+    alone(async {
+        for (argv, says) in [
+            ("[no-such-launcher, host]", "config.argv: there is no program `no-such-launcher`"),
+            ("[/etc/passwd, host]", "config.argv: `/etc/passwd` is not executable"),
+            ("[sh], controlArgv: [/no/sh]", "config.controlArgv: there is no program `/no/sh`"),
+        ] {
+            let rows = format!("- name: terminal\n{}\n", row(argv));
+            let error = testkit::TestHost::try_boot(&rows).await.map(|_| ()).unwrap_err();
+            assert!(format!("{error:#}").contains(says), "{error:#}");
+        }
+    });
 }
 
 #[test]
@@ -136,6 +155,26 @@ fn a_start_that_is_given_up() {
             }
         },
     );
+}
+
+#[test]
+fn there_is_room_for_as_many_sessions_as_the_row_says() {
+    bench(
+        |far| far.row("limits: { sessions: 1 }"),
+        async |bench| {
+            let shell = bench.open().await;
+            let Err(error) = bench.try_open(None).await else { panic!("a second one opens") };
+            assert_eq!(error.code(), "TOO_MANY_SESSIONS");
+            assert!(shell.close().await.unwrap());
+            bench.open().await;
+        },
+    );
+    alone(async {
+        let rows = format!("- name: terminal\n{}\n", row("[sh], limits: { memoryMib: 1 }"));
+        let error = testkit::TestHost::try_boot(&rows).await.map(|_| ()).unwrap_err();
+        let says = "config.limits.memoryMib: what runs on the far side cannot be measured";
+        assert!(format!("{error:#}").contains(says), "{error:#}");
+    });
 }
 
 #[tokio::test]

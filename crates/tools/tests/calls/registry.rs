@@ -31,6 +31,25 @@ async fn tools_are_listed_by_name_and_vanish_with_their_scope() {
     it.end().await;
 }
 
+/// No tool bounds this text.
+#[tokio::test]
+async fn the_text_about_an_unknown_tool_is_bounded() {
+    let it = fixture();
+    let call = ToolCall { name: "\u{e4}".repeat(1_000_000), ..it.call(json!({})) };
+    let long_name = it.tools.call(call).await.text();
+    assert!(long_name.contains("\u{e4}\" and more: the tools are script"), "{long_name}");
+    for number in 0..200 {
+        let script = Script::new(&format!("{number:03}{}", "x".repeat(50)), &it.trace);
+        it.tools.register(&it.scope, script).unwrap();
+    }
+    let call = ToolCall { name: "none".to_owned(), ..it.call(json!({})) };
+    let many = it.tools.call(call).await.text();
+    assert!(many.starts_with("Error: unknown tool \"none\": the tools are 000x"), "{many}");
+    assert!(many.ends_with("\n[output truncated]"), "{many}");
+    assert!(many.len() < 5_000 && long_name.len() < 5_000, "{}", many.len());
+    it.end().await;
+}
+
 #[tokio::test]
 async fn bad_tools_are_refused_by_name() {
     struct Bad(ToolSpec);

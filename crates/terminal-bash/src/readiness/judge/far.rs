@@ -6,6 +6,7 @@
 //!   that was typed at a prompt is followed by a prompt only once it was taken. One that was typed
 //!   while a command ran may still be on its way when the prompt of that command comes, so the prompt
 //!   has to stand for longer than an answer needs to travel. So has one behind an interrupt.
+//! - Who was found to wait does so as long as nothing is typed or shown.
 //! - Nothing is ever better known than `relay`.
 
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct FarFacts {
     pub answered: bool,
     /// The last stroke was typed at its prompt, and it has started no command since.
     pub editing: bool,
+    /// Who was found to wait last, if nothing was typed or shown since.
+    pub standing: Option<StateKind>,
 }
 
 pub(super) fn verdict(far: FarFacts, context: &Context, launcher: i32) -> Verdict {
@@ -41,6 +44,9 @@ pub(super) fn verdict(far: FarFacts, context: &Context, launcher: i32) -> Verdic
         waiter: Waiter { pid: launcher, tid: launcher },
     };
     let window = if far.answered { SOON } else { ROUND_TRIP };
+    if let (None, Some(kind)) = (far.prompt, far.standing) {
+        return settling(kind, SOON);
+    }
     match far.prompt {
         Some(Prompt::Primary) => settling(StateKind::Prompt, window),
         Some(Prompt::Continuation) => settling(StateKind::Continuation, window),
@@ -59,11 +65,12 @@ mod tests {
 
     #[test]
     fn what_the_far_side_shows() {
-        let at = |prompt| FarFacts { prompt: Some(prompt), answered: true, editing: false };
+        let at = |prompt| FarFacts { prompt: Some(prompt), answered: true, ..FarFacts::default() };
         let opened = ScreenFacts { editor_opened: true, ..ScreenFacts::default() };
         let full = ScreenFacts { alternate: true, ..opened };
         let nothing = FarFacts::default();
-        let typing = FarFacts { answered: true, editing: true, prompt: None };
+        let typing = FarFacts { answered: true, editing: true, ..nothing };
+        let stands = FarFacts { standing: Some(StateKind::LineEditor), ..nothing };
         for (far, screen, unfinished, expected) in [
             (at(Prompt::Primary), opened, false, Some((StateKind::Prompt, SOON))),
             (at(Prompt::Continuation), opened, false, Some((StateKind::Continuation, SOON))),
@@ -77,6 +84,7 @@ mod tests {
             (nothing, full, false, Some((StateKind::Tui, SOON))),
             (nothing, ScreenFacts::default(), false, None),
             (nothing, ScreenFacts::default(), true, None),
+            (stands, ScreenFacts::default(), false, Some((StateKind::LineEditor, SOON))),
             (typing, ScreenFacts::default(), false, None),
         ] {
             let context = Context { screen, unfinished, ..Context::default() };
