@@ -178,6 +178,8 @@ pub enum Wait {
     Sleeping,
     /// Waits for a child process.
     Child,
+    /// Waits for a signal, and for nothing else, without end.
+    Signal,
     /// Waits until another process releases a lock on a file.
     Lock,
     /// Blocked in a write (to a full pipe, to a stopped terminal).

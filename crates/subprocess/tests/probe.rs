@@ -90,7 +90,12 @@ async fn busy_programs() {
     reaches(python("while True: pass"), "python", Wait::Running).await;
     reaches(python("import select; select.select([], [], [], 1000)"), "python", Wait::Sleeping)
         .await;
-    reaches(python("import signal; signal.pause()"), "python", Wait::Other("pause")).await;
+    for wait in ["pause()", "sigwait([signal.SIGUSR1])"] {
+        let script = format!("import signal; signal.{wait}");
+        reaches(python(&script), "python", Wait::Signal).await;
+    }
+    let timed = "import signal; signal.sigtimedwait([signal.SIGUSR1], 1000)";
+    reaches(python(timed), "python", Wait::Other("rt_sigtimedwait")).await;
     reaches(sh("kill -STOP $$; read x"), "bash", Wait::Stopped).await;
     let lock = "import threading; l = threading.Lock(); l.acquire(); l.acquire()";
     reaches(python(lock), "python", Wait::Other("futex")).await;

@@ -302,15 +302,26 @@ fn a_wait_like_one_that_proved_right_is_believed_at_once() {
         assert!(!known(&judge.judge(&look, &context)), "{what}");
     }
 
-    // On a full screen a short wait may be one for the rest of a key.
-    for (timeout, believed) in [(Some(70), false), (Some(3_000), true)] {
-        let look = evidence(RAW, vec![process(200, "tui", &[select(&[], timeout)])]);
-        let full = with(|it| it.alternate = true);
-        let mut judge = Judge::new(SHELL);
-        judge.judge(&look, &full);
-        judge.accepted();
-        judge.typed();
-        assert_eq!(known(&judge.judge(&look, &full)), believed, "{timeout:?}");
+    // On a full screen a short wait may be one for the rest of a key, and another thread may have yet
+    // to act upon it, unless it waits for a signal first.
+    for (waits, believed) in [
+        (vec![select(&[], Some(70))], false),
+        (vec![select(&[], Some(3_000))], true),
+        (vec![select(&[], Some(3_000)), Wait::Signal], true),
+        (vec![select(&[], Some(70)), Wait::Signal], false),
+        (vec![select(&[], Some(3_000)), Wait::Other("futex")], false),
+        (vec![Wait::Other("futex"), select(&[], Some(3_000)), Wait::Signal], false),
+    ] {
+        for text_before_cursor in [false, true] {
+            let look = evidence(RAW, vec![process(200, "tui", &waits)]);
+            let mut full = with(|it| it.alternate = true);
+            full.screen.text_before_cursor = text_before_cursor;
+            let mut judge = Judge::new(SHELL);
+            judge.judge(&look, &full);
+            judge.accepted();
+            judge.typed();
+            assert_eq!(known(&judge.judge(&look, &full)), believed, "{waits:?}");
+        }
     }
 
     // Output or work after the verdict belies it.
@@ -339,6 +350,7 @@ fn a_wait_like_one_that_proved_right_is_believed_at_once() {
         (vec![select(&[], Some(100))], true),
         (vec![select(&[Socket], Some(100))], false),
         (vec![select(&[], Some(100)), Wait::Other("futex")], false),
+        (vec![select(&[], Some(100)), Wait::Signal], true),
     ] {
         let look = evidence(RAW, vec![process(200, "repl", &waits)]);
         let mut judge = Judge::new(SHELL);

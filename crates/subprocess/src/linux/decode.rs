@@ -118,6 +118,8 @@ fn in_call(view: &View<'_>, name: &'static str, args: [u64; 6]) -> Wait {
         }
         "nanosleep" | "clock_nanosleep" => Ok(Wait::Sleeping),
         "wait4" | "waitid" | "waitpid" => Ok(Wait::Child),
+        "pause" | "rt_sigsuspend" | "sigsuspend" => Ok(Wait::Signal),
+        "rt_sigtimedwait" if args[2] == 0 => Ok(Wait::Signal),
         "restart_syscall" => Ok(restarted(view, args)),
         "io_uring_enter" => Ok(ring::wait_of(view, int(args[0]), name)),
         _ => Ok(Wait::Other(name)),

@@ -372,8 +372,9 @@ impl Judge {
         let main = is_main(process, thread);
         let alone = is_alone(process);
         let signature = Signature::of(look, thread, main);
+        let by_itself = alone || acts_alone(process, thread);
         // At a line's start it says little, but of who does nothing else.
-        let telling = (alone && others.is_empty()) || screen.text_before_cursor;
+        let telling = (by_itself && others.is_empty()) || screen.text_before_cursor;
         let known = self.memory.of(process);
         if !look.stale {
             known.waits(screen);
@@ -450,7 +451,7 @@ impl Judge {
         // On a screen that has no lines nothing shows that a key was acted upon: another thread may have
         // yet to do it, and a short wait may be one for the rest of the key's sequence.
         let short = timeout_ms.is_some_and(|it| it <= SHORT_WAIT_MS);
-        if is_known && (!screen.alternate || (alone && !short)) {
+        if is_known && (!screen.alternate || (by_itself && !short)) {
             return ready(Strength::Known);
         }
         let window = match (timeout_ms, screen.text_before_cursor && !fresh) {
@@ -564,6 +565,14 @@ fn is_alone(process: &ProcessFacts) -> bool {
     let living = process.threads.iter().filter(|it| it.wait != Wait::Zombie).count();
     let all_seen = u32::try_from(process.threads.len()) == Ok(process.thread_count);
     process.thread_count == 1 || (all_seen && living == 1)
+}
+
+/// Whether no other thread of its process does anything before a signal comes: a library keeps such a
+/// one for its timers, and a handler of the signal would do the same in a process of one thread.
+fn acts_alone(process: &ProcessFacts, thread: &ThreadFacts) -> bool {
+    let idle = |it: &ThreadFacts| matches!(it.wait, Wait::Signal | Wait::Zombie);
+    u32::try_from(process.threads.len()) == Ok(process.thread_count)
+        && process.threads.iter().all(|it| it.tid == thread.tid || idle(it))
 }
 
 /// Whether it is the main thread, or has outlived it alone.

@@ -23,7 +23,9 @@ pub(super) fn wait_of(channel: &str) -> Wait {
         {
             on(Descriptor::Socket)
         }
-        "sigsuspend" | "do_sigtimedwait" | "do_pause" => Wait::Other("signals"),
+        "sigsuspend" | "do_pause" => Wait::Signal,
+        // Perhaps for a while.
+        "do_sigtimedwait" => Wait::Other("signals"),
         _ => Wait::Opaque,
     }
 }
@@ -57,6 +59,8 @@ mod tests {
             ("anon_pipe_write", Wait::Writing(Descriptor::Pipe)),
             ("unix_stream_read_generic", on(Descriptor::Socket)),
             ("inet_csk_accept", on(Descriptor::Socket)),
+            ("sigsuspend", Wait::Signal),
+            ("do_sigtimedwait", Wait::Other("signals")),
             // A terminal's reader, and one of a socket.
             ("wait_woken", Wait::Opaque),
             ("n_tty_read", Wait::Opaque),

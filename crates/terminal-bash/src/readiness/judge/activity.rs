@@ -96,6 +96,8 @@ fn thread_doing(wait: &Wait) -> Doing {
             }
         }
         Wait::Zombie => Doing::Gone,
-        Wait::TerminalRead { .. } | Wait::Multiplexed { .. } | Wait::Other(_) => Doing::Unknown,
+        Wait::TerminalRead { .. } | Wait::Multiplexed { .. } | Wait::Signal | Wait::Other(_) => {
+            Doing::Unknown
+        }
     }
 }

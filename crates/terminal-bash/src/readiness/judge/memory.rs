@@ -153,7 +153,7 @@ impl Memory {
             _ => false,
         };
         let main = super::is_main(process, claim.thread);
-        let alone = super::is_alone(process)
+        let alone = (super::is_alone(process) || super::acts_alone(process, claim.thread))
             && match &claim.thread.wait {
                 Wait::Multiplexed { others, .. } => others.is_empty(),
                 _ => true,
