@@ -7,6 +7,8 @@ mod recorded;
 mod repair;
 mod tables;
 mod tmux;
+mod vttest;
+mod xterm;
 
 use super::{Screen, ScreenConfig, ScreenEvent};
 

@@ -2,7 +2,7 @@
 //! full-screen programs.
 //!
 //! `NAME-COLUMNS.pty` is what the program wrote to its terminal, `NAME-COLUMNS.txt` the text a
-//! person saw in the end. `tmux.rs` compares both with another terminal.
+//! person saw in the end. `tmux.rs` and `xterm.rs` compare both with other terminals.
 
 use super::super::{Position, Screen};
 use super::{config, text};
@@ -50,6 +50,34 @@ pub(super) const RECORDINGS: &[Recording] = recordings![
     "htop", 24, 80;
     "vim", 24, 80;
 ];
+
+impl Recording {
+    /// Several moments at which the recording shows a full screen: the bytes up to each of them, which
+    /// end between two characters.
+    pub(super) fn full_screens(&self) -> Vec<&'static [u8]> {
+        const LEAVE: &[u8] = b"\x1b[?1049l";
+        let left = self.bytes.windows(LEAVE.len()).rposition(|it| it == LEAVE).unwrap_or(0);
+        let part = |eighths| {
+            let before = &self.bytes[..left * eighths / 8];
+            &before[..before.iter().rposition(|it| *it == 0x1b).unwrap_or(0)]
+        };
+        let shows = |bytes: &&[u8]| {
+            let mut screen = Screen::new(config(self.rows, self.columns));
+            screen.feed(bytes, &mut Vec::new());
+            screen.alternate()
+        };
+        (1..=8).map(part).filter(shows).collect()
+    }
+}
+
+/// Lines without the blanks at their ends, and without the empty ones at the end.
+pub(super) fn lines(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.split('\n').map(|line| line.trim_end().to_owned()).collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
 
 #[test]
 fn recordings_show_what_a_person_saw() {
