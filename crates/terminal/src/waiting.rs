@@ -57,6 +57,8 @@ pub struct WaitOutcome {
     pub state: Option<SendState>,
     /// The shell command that ended with a prompt that was waited for.
     pub last_command: Option<LastCommand>,
+    /// The limit at which the session was ended.
+    pub limit: Option<String>,
     /// Whether the top-level process runs.
     pub session_status: SessionStatus,
 }

@@ -10,7 +10,7 @@ use dsh_core::{Cancel, async_trait, lock};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use terminal::{Key, KeyPress, KeysRequest, TerminalError};
+use terminal::{Key, KeyPress, KeysRequest, StateKind, TerminalError};
 use tool_terminal::{
     family::{agent, invalid, refused},
     settled,
@@ -25,7 +25,7 @@ use tools::{
 
 use crate::{
     Host, keys, schema, text,
-    value::{KeysValue, ScreenValue},
+    value::{Highlighted, KeysValue, ScreenValue},
 };
 
 const DESCRIPTION: &str = "Press keys in a terminal session, one after the other, and wait until \
@@ -34,7 +34,8 @@ Left, Right, Home, End, PageUp, PageDown, Insert, Delete, F1 to F12), a single c
 in quotes, such as \"'hello'\"; C-, M- and S- in front hold Ctrl, Alt and Shift (C-c, M-x, S-Tab). \
 Where the program uses the mouse, Click@ROW,COLUMN, RightClick@, MiddleClick@, ScrollUp@ and \
 ScrollDown@ work at a cell counted from 1. Returns the rows of the screen that have changed if a \
-full-screen program has it, else the new output, and what the program does now.";
+full-screen program has it, else the new output and what is newly shown in reverse, and what the \
+program does now.";
 
 /// Most texts remembered that were typed unseen.
 const MOST: usize = 1024;
@@ -122,7 +123,18 @@ impl Tool for Keys {
         let request = KeysRequest { keys: presses.clone(), cancel: Cancel::new() };
         let operation = terminals.start_keys(owner, id, request).map_err(refused)?;
         let outcome = settled(&operation, &call).await.map_err(refused)?;
-        let after = terminals.screen(owner, id).await.ok().filter(|it| it.alternate);
+        let after = terminals.screen(owner, id).await.ok();
+        // At its prompt the shell has the screen, and what is reversed there is no selection.
+        let in_shell = outcome
+            .state
+            .as_ref()
+            .is_none_or(|it| matches!(it.kind, StateKind::Prompt | StateKind::Continuation));
+        let main = after.as_ref().filter(|it| !it.alternate && !in_shell);
+        let highlights = main.map(|after| {
+            let fresh = after.highlights.iter().filter(|it| !before.highlights.contains(it));
+            fresh.cloned().map(Highlighted::from).collect()
+        });
+        let after = after.filter(|it| it.alternate);
         let hidden = !outcome.echoed;
         if hidden && after.is_none() {
             self.note_unseen(&presses);
@@ -139,6 +151,7 @@ impl Tool for Keys {
             truncated: screen.is_none()
                 && (outcome.truncated || viewport.len() < outcome.viewport.len()),
             screen,
+            highlights: highlights.unwrap_or_default(),
             wait_reason: outcome.wait_reason,
             session_status: outcome.session_status,
             unpressed: outcome.unpressed,

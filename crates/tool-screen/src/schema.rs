@@ -11,6 +11,18 @@ fn strings() -> Value {
     json!({ "type": "array", "items": { "type": "string" } })
 }
 
+fn highlights() -> Value {
+    let highlight = object(
+        &json!({
+            "row": { "type": "integer" },
+            "column": { "type": "integer" },
+            "text": { "type": "string" },
+        }),
+        &["row", "column", "text"],
+    );
+    json!({ "type": "array", "items": highlight })
+}
+
 /// `terminal_screen` and `terminal_resize`.
 pub(crate) fn screen() -> Value {
     let row = object(
@@ -25,14 +37,6 @@ pub(crate) fn screen() -> Value {
         }),
         &["row", "column", "visible"],
     );
-    let highlight = object(
-        &json!({
-            "row": { "type": "integer" },
-            "column": { "type": "integer" },
-            "text": { "type": "string" },
-        }),
-        &["row", "column", "text"],
-    );
     object(
         &json!({
             "hash": { "type": "string" },
@@ -43,7 +47,7 @@ pub(crate) fn screen() -> Value {
             "title": { "type": "string" },
             "alternateScreen": { "type": "boolean" },
             "modes": strings(),
-            "highlights": { "type": "array", "items": highlight },
+            "highlights": highlights(),
         }),
         &[
             "hash",
@@ -64,6 +68,7 @@ pub(crate) fn keys() -> Value {
         &json!({
             "screen": screen(),
             "output": { "type": "string" },
+            "highlights": highlights(),
             "waitReason": {
                 "type": "string",
                 "enum": ["stdin_read", "inferred_idle", "timeout", "session_exit"],
@@ -94,6 +99,7 @@ pub(crate) fn wait() -> Value {
             "sessionStatus": session_status(),
             "lastCommand": last_command(),
             "state": state(),
+            "limit": { "type": "string" },
         }),
         &["ended", "output", "truncated", "sessionStatus"],
     )

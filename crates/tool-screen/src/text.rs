@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use tool_terminal::text::{exit_line, limit_line, state_line, status};
+use tool_terminal::text::{exit_line, limit_line, repairs, state_line, status};
 use tools::text::{TRUNCATED, escape, head, marked, tail};
 
 use crate::value::{
@@ -86,14 +86,18 @@ fn screen_lines(value: &ScreenValue) -> Vec<String> {
     if !value.modes.is_empty() {
         lines.push(format!("[modes: {}]", value.modes.join(", ")));
     }
-    for Highlighted { row, column, text } in value.highlights.iter().take(HIGHLIGHTS) {
-        let text = head(text.trim_end(), MATCHED_BYTES);
-        lines.push(format!("[reverse: row {row}, column {column}: {text}]"));
-    }
-    if let Some(more) = value.highlights.len().checked_sub(HIGHLIGHTS).filter(|it| *it > 0) {
-        lines.push(format!("[reverse: {more} more]"));
-    }
+    lines.extend(reversed(&value.highlights));
     lines
+}
+
+/// What is shown in reverse, the first ones.
+fn reversed(highlights: &[Highlighted]) -> Vec<String> {
+    let named = highlights.iter().take(HIGHLIGHTS).map(|Highlighted { row, column, text }| {
+        let text = head(text.trim_end(), MATCHED_BYTES);
+        format!("[reverse: row {row}, column {column}: {text}]")
+    });
+    let more = highlights.len().checked_sub(HIGHLIGHTS).filter(|it| *it > 0);
+    named.chain(more.map(|more| format!("[reverse: {more} more]"))).collect()
 }
 
 /// `terminal_keys`.
@@ -107,6 +111,7 @@ pub fn keys(value: &KeysValue, cap: usize) -> String {
         (None, Some(output)) if !output.is_empty() => output.clone(),
         (None, _) => "(no new output)".to_owned(),
     };
+    lines.extend(reversed(&value.highlights));
     if value.unpressed > 0 {
         lines.push(format!(
             "[not pressed: the last {}, since the keys before were not seen to be taken]",
@@ -117,9 +122,7 @@ pub fn keys(value: &KeysValue, cap: usize) -> String {
             }
         ));
     }
-    if !value.repaired.is_empty() {
-        lines.push(format!("(The terminal was repaired: {}.)", value.repaired.join(", ")));
-    }
+    lines.extend(repairs(&value.repaired));
     lines.extend(value.last_command.as_ref().map(exit_line));
     lines.extend(value.state.as_ref().and_then(|it| state_line(it, value.wait_reason)));
     lines.extend(value.limit.as_deref().map(limit_line));
@@ -148,6 +151,7 @@ pub fn wait(value: &WaitValue, cap: usize) -> String {
     lines.extend(value.last_command.as_ref().map(exit_line));
     let state = value.state.as_ref();
     lines.extend(state.and_then(|it| state_line(it, terminal::WaitReason::StdinRead)));
+    lines.extend(value.limit.as_deref().map(limit_line));
     lines.push(format!("[session: {}]", status(&value.session_status)));
     let body = if value.output.is_empty() { "(no new output)" } else { &value.output };
     compose(body, Kept::Tail, &lines, value.truncated, cap)

@@ -2,7 +2,9 @@
 //! a terminal count them; lines of the scrollback from 0.
 
 use serde::{Deserialize, Serialize};
-use terminal::{LastCommand, MouseReports, ScreenSnapshot, SendState, SessionStatus, WaitReason};
+use terminal::{
+    Highlight, LastCommand, MouseReports, ScreenSnapshot, SendState, SessionStatus, WaitReason,
+};
 
 /// What a screen shows, or what of it has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +70,12 @@ pub struct Highlighted {
     pub text: String,
 }
 
+impl From<Highlight> for Highlighted {
+    fn from(Highlight { row, column, text }: Highlight) -> Self {
+        Self { row: row + 1, column: column + 1, text }
+    }
+}
+
 impl ScreenValue {
     /// The whole screen; or, of a screen whose rows had the hashes `before`, what has changed.
     pub(crate) fn new(shown: ScreenSnapshot, before: Option<&[u64]>) -> Self {
@@ -77,11 +85,6 @@ impl ScreenValue {
         let changed = |index: usize| before.is_none_or(|it| it.get(index) != now.get(index));
         let modes = modes(&shown);
         let highlights = shown.highlights.into_iter().filter(|it| changed(usize::from(it.row)));
-        let highlights = highlights.map(|it| Highlighted {
-            row: it.row + 1,
-            column: it.column + 1,
-            text: it.text,
-        });
         let size = Size { rows: count(shown.rows.len()), columns: shown.columns };
         let rows = shown.rows.into_iter().enumerate();
         let rows =
@@ -99,7 +102,7 @@ impl ScreenValue {
             title: shown.title,
             alternate_screen: shown.alternate,
             modes,
-            highlights: highlights.collect(),
+            highlights: highlights.map(Highlighted::from).collect(),
         }
     }
 }
@@ -129,6 +132,9 @@ pub struct KeysValue {
     /// What was shown since the first key, where no full-screen program has the screen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// What of the visible output is shown in reverse and was not before, where a program has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub highlights: Vec<Highlighted>,
     /// Why the wait ended.
     pub wait_reason: WaitReason,
     /// Whether the top-level process runs.
@@ -172,6 +178,9 @@ pub struct WaitValue {
     /// What the session is doing now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<SendState>,
+    /// The limit at which the session was ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
 }
 
 /// What ended a wait.

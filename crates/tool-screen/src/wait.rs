@@ -122,6 +122,7 @@ impl Simple for Wait {
             session_status: outcome.session_status,
             last_command: outcome.last_command,
             state: outcome.state,
+            limit: outcome.limit,
         })
     }
 

@@ -40,6 +40,7 @@ fn keys(screen: Option<ScreenValue>, output: Option<&str>) -> KeysValue {
         unpressed: 0,
         last_command: None,
         state: None,
+        highlights: Vec::new(),
         limit: None,
         repaired: Vec::new(),
     }
@@ -54,6 +55,7 @@ fn wait(ended: WaitEnded, matched: Option<&str>, output: &str) -> WaitValue {
         session_status: SessionStatus::Running,
         last_command: None,
         state: None,
+        limit: None,
     }
 }
 
@@ -94,6 +96,17 @@ fn whole_texts() {
     let mut left = keys(None, Some("dsh> "));
     left.last_command = Some(LastCommand { exit_code: Some(0), duration_ms: 5, cwd: None });
     left.repaired = vec!["restored the echo".to_owned()];
+    let mut menu_in_line = keys(None, Some("> banana\n  cherry"));
+    menu_in_line.highlights =
+        vec![Highlighted { row: 3, column: 1, text: "> banana  ".to_owned() }];
+    let mut killed = keys(None, Some("dsh> "));
+    killed.wait_reason = WaitReason::SessionExit;
+    killed.limit = Some("memory 512 MiB".to_owned());
+    killed.session_status =
+        SessionStatus::Exited { exit_code: None, signal: Some("SIGKILL".to_owned()) };
+    let mut ended = wait(WaitEnded::Exit, None, "");
+    ended.limit.clone_from(&killed.limit);
+    ended.session_status.clone_from(&killed.session_status);
     let mut stuck = keys(None, Some(""));
     stuck.wait_reason = WaitReason::Timeout;
     stuck.unpressed = 2;
@@ -114,6 +127,9 @@ fn whole_texts() {
         ("keys in a full-screen program", text::keys(&pressed, WIDE)),
         ("keys that left it", text::keys(&left, WIDE)),
         ("keys that nobody took", text::keys(&stuck, WIDE)),
+        ("keys in a menu among the output", text::keys(&menu_in_line, WIDE)),
+        ("keys in a session that met its limit", text::keys(&killed, WIDE)),
+        ("a wait in a session that met its limit", text::wait(&ended, WIDE)),
         ("output", text::wait(&wait(WaitEnded::Output, Some("READY\u{1b}"), "1\nREADY\n"), WIDE)),
         ("a prompt", text::wait(&wait(WaitEnded::Prompt, None, ""), WIDE)),
         ("in vain", text::wait(&wait(WaitEnded::Timeout, None, "still\n"), WIDE)),

@@ -119,7 +119,7 @@ fn full_screen(state: &SendState) -> String {
 }
 
 /// What was put right of the terminal, as a sentence; none if nothing was.
-fn repairs(done: &[String]) -> Option<String> {
+pub fn repairs(done: &[String]) -> Option<String> {
     let done: Vec<_> = done.iter().map(|it| escape(it)).collect();
     (!done.is_empty()).then(|| format!("(The terminal was repaired: {}.)", done.join(", ")))
 }

@@ -41,6 +41,21 @@ print(*curses.wrapper(form), file=open("form.txt", "w"))
 """
 
 
+MENU = r"""
+import os, termios, tty
+before = termios.tcgetattr(0)
+tty.setraw(0)
+names, at, key = [b'apple', b'banana', b'cherry'], 0, b''
+while key != b'\r':
+    rows = [(b'\x1b[7m> ' if n == at else b'  ') + names[n] + b'\x1b[m\x1b[K\r\n' for n in range(3)]
+    os.write(1, (b'\x1b[3A' if key else b'') + b''.join(rows))
+    key = os.read(0, 10)
+    at += {b'\x1b[A': -1, b'\x1b[B': 1}.get(key, 0)
+termios.tcsetattr(0, termios.TCSANOW, before)
+print('picked', names[at].decode())
+"""
+
+
 class Terminal:
     def __init__(self, session):
         self.session = session
@@ -152,6 +167,21 @@ async def fzf(terminal):
     await terminal.seen("[>▌] cherry")
     await terminal.keys("Enter", expect=["[exit: 0]"])
     assert text("picked.txt") == "cherry\n", text("picked.txt")
+    await terminal.send("printf '%s\\n' apple banana cherry | fzf --height=6 --color=bw > picked.txt")
+    await terminal.seen("3/3")
+    await terminal.keys("Up")
+    await terminal.seen("> banana")
+    await terminal.screen("[screen: main screen", ": banana]")
+    await terminal.keys("Enter", expect=["[exit: 0]"])
+    assert text("picked.txt") == "banana\n", text("picked.txt")
+
+
+async def menu(terminal):
+    pathlib.Path("menu.py").write_text(MENU)
+    await terminal.send("python3 menu.py", "[state: waiting for input (python3)]")
+    await terminal.screen("[screen: main screen", "column 1: > apple]")
+    await terminal.keys("Down", expect=["> banana\n", "column 1: > banana]"])
+    await terminal.keys("Enter", expect=["picked banana", "[exit: 0]"])
 
 
 async def nano(terminal):
@@ -241,7 +271,7 @@ async def main():
             await session.initialize()
             terminal = Terminal(session)
             await terminal.open()
-            for part in [vim, less, git, top, htop, fzf, nano, tmux, curses, python, sizes]:
+            for part in [vim, less, git, top, htop, fzf, menu, nano, tmux, curses, python, sizes]:
                 print(f"=== {part.__name__}")
                 await part(terminal)
             await waits(terminal)

@@ -1,7 +1,8 @@
 //! What controls and sequences do to the screen.
 //!
 //! Everything that is not named here (cursor shapes, …) has no effect on text and is ignored.
-//! Colours and modes of keys and mouse are only remembered, for [`ScreenState::repair`].
+//! Colours and modes of keys and mouse are only remembered, for [`ScreenState::repair`]; of attributes
+//! the text keeps what is shown in reverse.
 
 use super::full_screen::{AlacrittyScreen, FullScreen};
 use super::grid::Part;
@@ -17,6 +18,7 @@ impl ScreenState {
             return screen.feed(run);
         }
         let grid = &mut self.main;
+        grid.reverse = self.pen.reverse();
         if grid.draws_lines() {
             for &byte in run {
                 grid.put_char(line_drawing(byte));
@@ -28,13 +30,13 @@ impl ScreenState {
 
     /// As much of `text`, which has no C0 controls, as can be written at once; returns its bytes.
     pub(super) fn print_text(&mut self, text: &str) -> usize {
-        let (bytes, characters) = match &mut self.alternate {
-            Some(screen) => {
-                let end = text.find(char::is_control).unwrap_or(text.len());
-                screen.feed(&text.as_bytes()[..end]);
-                (end, text[..end].chars().count() as u64)
-            }
-            None => self.main.append_text(text),
+        let (bytes, characters) = if let Some(screen) = &mut self.alternate {
+            let end = text.find(char::is_control).unwrap_or(text.len());
+            screen.feed(&text.as_bytes()[..end]);
+            (end, text[..end].chars().count() as u64)
+        } else {
+            self.main.reverse = self.pen.reverse();
+            self.main.append_text(text)
         };
         self.printed += characters;
         bytes
@@ -66,6 +68,7 @@ impl ScreenState {
             return screen.feed(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
         let grid = &mut self.main;
+        grid.reverse = self.pen.reverse();
         match u8::try_from(c) {
             Ok(byte) if grid.draws_lines() => grid.put_char(line_drawing(byte)),
             _ => grid.put_char(c),
@@ -376,6 +379,7 @@ impl Performer<'_> {
             }
             _ => {}
         }
+        let reverse = self.screen.pen.reverse();
         let Some(grid) = self.screen.main_mut() else { return };
         // An absent count is one; an absent coordinate is the first.
         let count = usize::from(first.max(1));
@@ -415,6 +419,7 @@ impl Performer<'_> {
             'X' => grid.erase_columns(count),
             'Z' => grid.back_tab(count),
             'b' => {
+                grid.reverse = reverse;
                 let printed = grid.repeat(count);
                 self.screen.printed += printed as u64;
             }

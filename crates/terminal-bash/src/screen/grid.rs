@@ -71,6 +71,8 @@ pub(super) struct Grid {
     bottom: usize,
     saved: Saved,
     pub(super) modes: Modes,
+    /// What is written is shown in reverse.
+    pub(super) reverse: bool,
     /// Which of G0 and G1 is the line drawing set.
     graphics: [bool; 2],
     shift: usize,
@@ -99,6 +101,7 @@ impl Grid {
             bottom: rows - 1,
             saved: Saved::default(),
             modes: Modes::default(),
+            reverse: false,
             graphics: [false; 2],
             shift: 0,
             last: ' ',
@@ -203,6 +206,7 @@ impl Grid {
                 line.insert_gaps(self.column, now.len(), self.columns);
             }
             line.write_ascii(self.column, now);
+            line.mark(self.column..self.column + now.len(), self.reverse);
             self.column += now.len();
             if self.column == self.columns {
                 line.wrapped = false;
@@ -232,6 +236,7 @@ impl Grid {
         }
         if bytes > 0 {
             line.append(self.column, &text[..bytes], column - self.column);
+            line.mark(self.column..column, self.reverse);
             self.column = column;
             line.wrapped &= column < self.columns;
         }
@@ -261,6 +266,7 @@ impl Grid {
             line.insert_gaps(self.column, width, self.columns);
         }
         line.write_char(self.column, c, width);
+        line.mark(self.column..self.column + width, self.reverse);
         self.column += width;
         if self.column == self.columns {
             line.wrapped = false;

@@ -19,6 +19,7 @@ mod history;
 mod parser;
 mod pen;
 mod position;
+mod reverse;
 mod row;
 mod shown;
 mod view;

@@ -11,6 +11,11 @@ pub(super) struct Pen {
 }
 
 impl Pen {
+    /// Foreground and background are exchanged.
+    pub(super) fn reverse(self) -> bool {
+        self.effects & (1 << 7) != 0
+    }
+
     /// Applies the parameters of a sequence, as they are written.
     pub(super) fn apply_text(&mut self, parameters: &[u8]) {
         // Nearly all that programs write.

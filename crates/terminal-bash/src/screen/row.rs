@@ -2,12 +2,17 @@
 //!
 //! A row stores the UTF-8 text itself, not cells: appending is a copy, and a row costs what its
 //! text costs. A cell that was never written, or was erased, is a NUL byte (NUL is a control
-//! character, so it can't be text).
+//! character, so it can't be text). Of attributes it knows what is shown in reverse, which few rows
+//! have anything of.
 //!
 //! Guarantees: a row never ends in such a gap; its text is valid UTF-8; marks that combine with a
 //! cell are bounded.
 
+use std::ops::Range;
+
 use unicode_width::UnicodeWidthChar;
+
+use super::reverse::Reversed;
 
 /// The cell nothing was written to.
 const GAP: u8 = 0;
@@ -22,6 +27,8 @@ pub(super) struct Row {
     uneven: bool,
     /// The terminal went on in the next row because this one was full: both are one logical line.
     pub(super) wrapped: bool,
+    /// None for nothing.
+    reversed: Option<Box<Reversed>>,
 }
 
 /// Columns of a character: 0 for marks that combine with the one before.
@@ -56,6 +63,7 @@ impl Row {
         self.cells = 0;
         self.uneven = false;
         self.wrapped = false;
+        self.reversed = None;
     }
 
     /// Nothing is written in it.
@@ -85,7 +93,7 @@ impl Row {
 
     /// A row made of `raw` text.
     pub(super) fn from_raw(raw: &[u8], cells: usize, wrapped: bool) -> Self {
-        Self { text: raw.to_vec(), cells, uneven: !raw.is_ascii(), wrapped }
+        Self { text: raw.to_vec(), cells, uneven: !raw.is_ascii(), wrapped, reversed: None }
     }
 
     /// Appends the text, gaps as spaces.
@@ -97,6 +105,25 @@ impl Row {
     pub(super) fn append_before(&self, column: usize, out: &mut Vec<u8>) {
         let end = self.boundary(column).0;
         append_text(&self.text[..end], out);
+    }
+
+    /// Says of columns that were written whether they are shown in reverse.
+    #[inline]
+    pub(super) fn mark(&mut self, written: Range<usize>, reverse: bool) {
+        if reverse || self.reversed.is_some() {
+            self.change_reversed(|it| it.write(written, reverse));
+        }
+    }
+
+    /// The columns that are shown in reverse, from the left.
+    pub(super) fn reversed(&self) -> impl Iterator<Item = Range<usize>> {
+        self.reversed.iter().flat_map(|it| it.spans())
+    }
+
+    /// Appends the text of `columns`.
+    pub(super) fn append_columns(&self, columns: Range<usize>, out: &mut Vec<u8>) {
+        let (from, to) = (self.boundary(columns.start).0, self.boundary(columns.end).0);
+        append_text(&self.text[from..to], out);
     }
 
     /// Writes printable ASCII at `column`.
@@ -161,6 +188,7 @@ impl Row {
         if from >= self.cells || from >= to {
             return;
         }
+        self.mark(from..to, false);
         if to >= self.cells {
             let at = self.split(from);
             self.truncate(at, from);
@@ -177,6 +205,9 @@ impl Row {
             return;
         }
         let count = count.min(limit - column.min(limit));
+        if self.reversed.is_some() {
+            self.change_reversed(|it| it.insert(column, count, limit));
+        }
         let at = self.split(column);
         self.text.splice(at..at, std::iter::repeat_n(GAP, count));
         self.cells += count;
@@ -192,11 +223,21 @@ impl Row {
             return;
         }
         let end = self.cells.min(column.saturating_add(count));
+        if self.reversed.is_some() {
+            self.change_reversed(|it| it.delete(column..end));
+        }
         let from = self.split(column);
         let to = self.split(end);
         self.text.drain(from..to);
         self.cells -= end - column;
         self.trim();
+    }
+
+    #[cold]
+    fn change_reversed(&mut self, change: impl FnOnce(&mut Reversed)) {
+        let mut reversed = self.reversed.take().unwrap_or_default();
+        change(&mut reversed);
+        self.reversed = (!reversed.is_empty()).then_some(reversed);
     }
 
     fn pad(&mut self, column: usize) {

@@ -7,7 +7,7 @@ use terminal::{Highlight, MouseReports, ScreenCursor, ScreenModes, ScreenSnapsho
 use super::{Screen, full_screen::Cursor, view::into_text};
 
 impl Screen {
-    /// What is shown now. Of the main text it tells no highlights: its rows have no attributes.
+    /// What is shown now.
     pub fn shown(&self) -> ScreenSnapshot {
         let state = &self.state;
         let rows = usize::from(state.config.rows);
@@ -21,10 +21,15 @@ impl Screen {
             highlights: Vec::new(),
         };
         let Some(full) = &state.alternate else {
-            for row in state.main.rows() {
+            for (at, row) in state.main.rows().enumerate() {
                 let mut text = Vec::new();
                 row.append_to(&mut text);
                 shown.rows.push(without_end(into_text(text)));
+                for span in row.reversed() {
+                    let mut text = Vec::new();
+                    row.append_columns(span.clone(), &mut text);
+                    shown.highlights.push(highlight(at, span.start, into_text(text)));
+                }
             }
             shown.rows.resize(rows, String::new());
             return shown;
@@ -32,11 +37,7 @@ impl Screen {
         for row in 0..rows {
             shown.rows.push(full.text(row));
             let reversed = full.reversed(row).into_iter();
-            shown.highlights.extend(reversed.map(|(column, text)| Highlight {
-                row: number(row),
-                column: number(column),
-                text,
-            }));
+            shown.highlights.extend(reversed.map(|(column, text)| highlight(row, column, text)));
         }
         shown
     }
@@ -79,6 +80,10 @@ impl super::InputModes {
             (true, _) => MouseReports::Buttons,
         };
     }
+}
+
+fn highlight(row: usize, column: usize, text: String) -> Highlight {
+    Highlight { row: number(row), column: number(column), text }
 }
 
 /// A row without the blanks at its end.

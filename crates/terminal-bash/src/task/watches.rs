@@ -270,6 +270,7 @@ impl Task {
                 truncated: new.truncated,
                 state,
                 last_command,
+                limit: self.limits.reached(),
                 session_status: self.exit.clone().unwrap_or(SessionStatus::Running),
             })
             .ok();

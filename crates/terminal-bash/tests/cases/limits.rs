@@ -1,7 +1,11 @@
 //! Limits: a session that reaches one is ended whole and says at which, and no other one is touched.
 
+use std::time::Duration;
+
 use dsh_core::ConfigError;
-use terminal::{SessionStatus, SpawnRequest, TerminalError, WaitReason};
+use terminal::{
+    SessionStatus, SpawnRequest, TerminalError, WaitCondition, WaitEnd, WaitReason, WaitRequest,
+};
 use testkit::{leaks::processes_with_env, wait::wait_until};
 
 use crate::shell::{Bench, Shell, bench};
@@ -14,6 +18,13 @@ async fn passes(bench: &Bench, text: &str, limit: &str) {
     assert_eq!(outcome.limit.as_deref(), Some(limit), "{outcome:?}");
     assert!(matches!(outcome.session_status, SessionStatus::Exited { .. }), "{outcome:?}");
     assert_ended_at(&shell, limit);
+    let request = WaitRequest {
+        until: vec![WaitCondition::Output("never".to_owned())],
+        timeout: Duration::from_mins(1),
+    };
+    let waited = shell.terminals().wait(&bench.agent, &shell.id, request).await.unwrap();
+    assert_eq!(waited.end, WaitEnd::SessionExit);
+    assert_eq!(waited.limit.as_deref(), Some(limit));
     let of_it = || {
         processes_with_env("DSH_PTY_SESSION_ID", &shell.id)
             .into_iter()

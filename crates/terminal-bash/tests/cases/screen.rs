@@ -91,6 +91,50 @@ fn a_full_screen_program_is_seen_and_driven() {
     });
 }
 
+/// A menu that leaves the output above it where it is.
+const MENU: &str = r"
+import os, termios, tty
+before = termios.tcgetattr(0)
+tty.setraw(0)
+names, at, key = [b'apple', b'banana', b'cherry'], 0, b''
+while key != b'\r':
+    rows = [(b'\x1b[7m> ' if n == at else b'  ') + names[n] + b'\x1b[m\x1b[K\r\n' for n in range(3)]
+    os.write(1, (b'\x1b[3A' if key else b'') + b''.join(rows))
+    key = os.read(0, 10)
+    at += {b'\x1b[A': -1, b'\x1b[B': 1}.get(key, 0)
+termios.tcsetattr(0, termios.TCSANOW, before)
+print('picked', names[at].decode())
+";
+
+#[test]
+fn a_menu_among_the_output_tells_what_is_selected() {
+    shell(async |shell| {
+        std::fs::write(shell.path("menu.py"), MENU).unwrap();
+        let selected = async || {
+            let shown = shell.screen().await;
+            assert!(!shown.alternate);
+            let [Highlight { row, column: 0, text }] = shown.highlights.as_slice() else {
+                panic!("{shown:#?}");
+            };
+            assert_eq!(shown.rows[usize::from(*row)], *text);
+            text.clone()
+        };
+        assert_waits(&shell.send("python3 menu.py").await, StateKind::Raw);
+        assert_eq!(selected().await, "> apple");
+        for (named, expected) in
+            [(NamedKey::Down, "> banana"), (NamedKey::Down, "> cherry"), (NamedKey::Up, "> banana")]
+        {
+            assert_waits(&shell.press(vec![key(named)]).await.unwrap(), StateKind::Raw);
+            assert_eq!(selected().await, expected);
+        }
+        shell.resize(20, 60).await.unwrap();
+        assert_eq!(selected().await, "> banana");
+        let picked = shell.press(vec![key(NamedKey::Enter)]).await.unwrap();
+        assert_prompt(&picked, Some(0));
+        assert!(picked.viewport.contains("picked banana"), "{picked:#?}");
+    });
+}
+
 #[test]
 fn what_ends_a_line_is_acted_upon_before_the_next_key() {
     shell(async |shell| {

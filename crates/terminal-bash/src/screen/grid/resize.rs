@@ -54,6 +54,7 @@ impl Grid {
         while at < self.lines.len() {
             // One logical line, and the places in it, counted in cells from its beginning.
             let (mut raw, mut cells, mut within) = (Vec::new(), 0, [None; N]);
+            let mut reversed = Vec::new();
             loop {
                 let line = &self.lines[at];
                 for (place, within) in places.iter().zip(&mut within) {
@@ -62,6 +63,7 @@ impl Grid {
                     }
                 }
                 raw.extend_from_slice(line.raw());
+                reversed.extend(line.reversed().map(|it| it.start + cells..it.end + cells));
                 cells += line.cells();
                 at += 1;
                 if !line.wrapped || at == self.lines.len() {
@@ -78,8 +80,13 @@ impl Grid {
                         *moved = (lines.len(), (within - reached).min(columns));
                     }
                 }
+                let mut row = Row::from_raw(raw, cells, true);
+                for span in &reversed {
+                    let within = |at: usize| at.clamp(reached, reached + cells) - reached;
+                    row.mark(within(span.start)..within(span.end), true);
+                }
                 reached += cells;
-                lines.push_back(Row::from_raw(raw, cells, true));
+                lines.push_back(row);
             }
             if lines.len() == first {
                 for (moved, within) in moved.iter_mut().zip(within) {

@@ -1,6 +1,7 @@
 //! Tests of the screen: tables of small streams, properties, recorded sessions.
 
 mod full_screen;
+mod highlights;
 mod properties;
 mod reading;
 mod recorded;
