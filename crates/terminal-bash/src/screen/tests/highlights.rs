@@ -1,6 +1,5 @@
 //! What is shown in reverse, on both screens alike: the grid of the alternate one was not written here.
 
-use proptest::prelude::*;
 use terminal::Highlight;
 
 use super::super::Screen;
@@ -76,51 +75,4 @@ fn a_change_of_the_size_keeps_what_is_selected() {
     assert_eq!(highlights(&screen), [(1, 6, "78".to_owned()), (2, 0, "90ab".to_owned())]);
     screen.resize(4, 20);
     assert_eq!(highlights(&screen), [(1, 6, "7890ab".to_owned())]);
-}
-
-/// Text and movements that the two screens treat alike. Of a wide character that was erased by half each
-/// keeps something else.
-const PIECES: &[&str] = &[
-    "a",
-    "word ",
-    "0123456789",
-    "\r\n",
-    "\r",
-    "\x08",
-    "\x1b[7m",
-    "\x1b[m",
-    "\x1b[27m",
-    "\x1b[1;7m",
-    "\x1b[H",
-    "\x1b[2;3H",
-    "\x1b[A",
-    "\x1b[2C",
-    "\x1b[K",
-    "\x1b[1K",
-    "\x1b[2K",
-    "\x1b[3X",
-    "\x1b[2P",
-    "\x1b[2@",
-    "\x1b[L",
-    "\x1b[M",
-    "\x1b[4h",
-    "\x1b[4l",
-    "é",
-];
-
-proptest! {
-    #[test]
-    fn both_screens_highlight_the_same(
-        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..60)
-    ) {
-        let stream = pieces.concat();
-        let shown = ["", "\x1b[?1049h"].map(|begin| {
-            let stream = format!("{begin}\x1b[H{stream}");
-            fed(config(4, 12), stream.as_bytes()).0.shown()
-        });
-        let [main, alternate] = shown;
-        // Where the text itself differs, so may what is shown of it.
-        prop_assume!(main.rows == alternate.rows);
-        prop_assert_eq!(main.highlights, alternate.highlights);
-    }
 }
