@@ -51,14 +51,16 @@ fn xterm(shows: &[Show<'_>]) -> Vec<Shown> {
     node.stdin.take().unwrap().write_all(Value::from(input).to_string().as_bytes()).unwrap();
     let output = node.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let texts = |it: &Value| -> Vec<String> {
         let texts: Vec<_> =
             it.as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()).collect();
         lines(&texts.join("\n"))
     };
-    let shown = shown.as_array().unwrap().iter();
-    shown.map(|it| Shown { lines: texts(&it["lines"]), rows: texts(&it["rows"]) }).collect()
+    let answer = answer.as_array().unwrap();
+    assert_eq!(answer.len(), shows.len());
+    let answer = answer.iter();
+    answer.map(|it| Shown { lines: texts(&it["lines"]), rows: texts(&it["rows"]) }).collect()
 }
 
 fn fed(show: &Show<'_>) -> Screen {
