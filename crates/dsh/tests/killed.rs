@@ -163,10 +163,69 @@ async fn the_next_start_ends_what_is_left_and_touches_no_other_host() {
 }
 
 /// What sheds its environment and its limits, and loses its parents, has no mark any more.
+const SHED: &str =
+    "env -i bash -c 'ulimit -R 1000; exec setsid -f sleep N' </dev/null >/dev/null 2>&1";
+
+#[tokio::test]
+#[ignore = "needs root and control groups of version 2"]
+async fn a_close_ends_what_shed_its_marks_and_nothing_of_another_session() {
+    let mut server = Server::start(&[]);
+    let host = server.child.id();
+    server.open();
+    server.call(2, "terminal_open", &json!({ "type": "shell" }));
+    let numbers = [1, 2].map(|it| format!("90020{it}.{host}"));
+    for (session, number) in (1..).zip(&numbers) {
+        let id = format!("pty-{session}");
+        let text = SHED.replace('N', number);
+        server.call(10 + session, "terminal_send", &json!({ "sessionId": id, "text": text }));
+        wait_until("it sleeps", || !sleeping(number).is_empty()).await;
+    }
+    let group = |pid: i32| group_of(&fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap());
+    let groups = numbers.each_ref().map(|it| group(sleeping(it)[0]));
+    assert_ne!(groups[0], groups[1]);
+    // The shell goes first: nothing leads from it to the other one.
+    let bye = json!({ "sessionId": "pty-1", "text": "exit" });
+    server.call(20, "terminal_send", &bye);
+    assert!(!sleeping(&numbers[0]).is_empty(), "without it this shows nothing");
+    let closed = server.call(21, "terminal_close", &json!({ "sessionId": "pty-1" }));
+    // No waiting: it is true the moment that the close returns.
+    assert!(sleeping(&numbers[0]).is_empty(), "{closed}");
+    assert!(!sleeping(&numbers[1]).is_empty(), "{closed}");
+    wait_until("its group is removed", || !Path::new(&groups[0]).exists()).await;
+    server.write = None;
+    assert_eq!(server.ended().await, Some(0));
+    assert!(sleeping(&numbers[1]).is_empty());
+}
+
+/// Who ends takes his CPU time along, unless a group counts it.
+#[tokio::test]
+#[ignore = "needs root and control groups of version 2"]
+async fn the_cpu_time_of_orphans_counts() {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("limited.yml");
+    // The send ends with the session or at the prompt, however slow the machine is.
+    let rows = "- name: terminal\n- name: terminal-bash\n  config: { limits: { cpuSeconds: 1 }, \
+                idleSilenceMs: 300000, timeoutMs: 300000 }\n- name: tool-terminal\n";
+    fs::write(&file, rows).unwrap();
+    let mut server = Server::start(&["--composition", file.to_str().unwrap()]);
+    server.open();
+    // One after the other, each an orphan that uses a tenth of the limit and is gone.
+    let spin = "import time\nwhile time.process_time() < .1: pass\nprint()";
+    fs::write(home.path().join("spin.py"), spin).unwrap();
+    let text = format!(
+        "cd {}; mkfifo p; exec 9<>p; \
+         for i in $(seq 20); do setsid -f python3 spin.py >&9; read -r _ <&9; done",
+        home.path().display()
+    );
+    let said = server.call(2, "terminal_send", &json!({ "sessionId": "pty-1", "text": text }));
+    assert!(said["content"][0]["text"].as_str().unwrap().contains("[limit: cpu 1 s]"), "{said}");
+    server.write = None;
+    assert_eq!(server.ended().await, Some(0));
+}
+
 #[tokio::test]
 #[ignore = "needs root and control groups of version 2"]
 async fn what_shed_its_marks_is_in_the_hosts_control_group() {
-    let shed = "env -i bash -c 'ulimit -R 1000; exec setsid -f sleep N' </dev/null >/dev/null 2>&1";
     for both_killed in [false, true] {
         let home = TempDir::new().unwrap();
         let start = || {
@@ -182,7 +241,7 @@ async fn what_shed_its_marks_is_in_the_hosts_control_group() {
         assert!(groups.contains(&format!("/dsh-{pid}-")), "{groups}");
         server.open();
         let number = format!("900100.{pid}");
-        let text = shed.replace('N', &number);
+        let text = SHED.replace('N', &number);
         server.call(2, "terminal_send", &json!({ "sessionId": "pty-1", "text": text }));
         wait_until("it sleeps", || !sleeping(&number).is_empty()).await;
         let supervisor = supervisor(pid);
@@ -200,7 +259,8 @@ async fn what_shed_its_marks_is_in_the_hosts_control_group() {
         all_gone(&[number]).await;
         nothing_left(&server.tag).await;
         wait_until("the group is removed", || {
-            !Path::new(&group_of(&groups)).exists() && is_gone(supervisor)
+            let group = group_of(&groups);
+            !Path::new(&group).parent().unwrap().exists() && is_gone(supervisor)
         })
         .await;
         if let Some(mut next) = next {

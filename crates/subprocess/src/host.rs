@@ -79,6 +79,10 @@ pub enum Confinement {
     /// The rules of this Landlock ruleset, and no new privileges by `exec`.
     #[cfg(target_os = "linux")]
     Landlock(Arc<OwnedFd>),
+    /// These namespaces, entered one after the other, and no new privileges by `exec`. A user
+    /// namespace comes before what it owns.
+    #[cfg(target_os = "linux")]
+    Namespaces(Arc<[OwnedFd]>),
 }
 
 /// Size of a terminal in cells.
@@ -192,7 +196,8 @@ pub struct Usage {
     pub processes: u64,
     /// Resident memory that is not shared with files or other processes.
     pub memory_bytes: u64,
-    /// CPU time of the living and of the dead whom they have waited for.
+    /// CPU time of the living and of the dead: of all of them, or, where the system does not count
+    /// that, of those whom the living have waited for.
     pub cpu: Duration,
 }
 

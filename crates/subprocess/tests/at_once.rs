@@ -208,7 +208,10 @@ async fn a_pid_namespace_that_is_not_allowed_is_refused_before_the_start() {
     let name = "a_pid_namespace_that_is_not_allowed_is_refused_before_the_start";
     if !is_inside() {
         assert_eq!(subprocess::pid_namespaces_work(), Ok(()));
-        let wrapper = ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"];
+        // Neither the privilege nor a user namespace to have it in.
+        let script = "echo 0 > /proc/sys/user/max_user_namespaces; \
+                      exec setpriv --bounding-set -sys_admin --inh-caps -sys_admin -- \"$@\"";
+        let wrapper = ["unshare", "--user", "--map-root-user", "bash", "-euc", script, "bash"];
         let output = again(&wrapper, name);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));

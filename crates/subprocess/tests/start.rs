@@ -50,6 +50,17 @@ async fn the_program_leads_a_session_on_its_terminal() {
     session.close().await;
 }
 
+#[tokio::test]
+async fn a_pid_namespace_does_not_go_with_the_namespaces_of_a_sandbox() {
+    let spec = subprocess::TerminalSpec {
+        isolation: subprocess::Isolation::PidNamespace,
+        confinement: subprocess::Confinement::Namespaces(std::sync::Arc::new([])),
+        ..bash()
+    };
+    let error = Session::try_start(spec).await.map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("use the row `sandbox-landlock`"), "{error}");
+}
+
 /// Set for a test that runs once more below a host as `dirt`, a piece of python, left it.
 const INSIDE: &str = "TEST_BELOW_A_DIRTY_HOST";
 

@@ -14,6 +14,7 @@ use rustix::process::{
 };
 
 use super::{
+    cgroup::Group,
     mark::HostMark,
     members::Whose,
     procfs::{Proc, Stat},
@@ -32,7 +33,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Kills what belongs to a session.
 pub(crate) fn kill_session(leader: &Leader) {
     if let Some(proc) = Proc::open() {
-        let whose = Whose::session(leader.signs);
+        let whose = Whose::session(leader);
+        whose.group().map(Group::kill);
         for _ in 0..LOOKS {
             if !kill_all(&proc, whose.find_in_tree(&proc)) {
                 break;
@@ -70,7 +72,9 @@ pub fn kill_all_at_once() {
             orphans.retain(|&it| !reaper::is_leader(it));
             strike(&proc, orphans, |pid| host.is_on(&proc, pid));
         }
-        let found = kill_all(&proc, Whose::host().find_everywhere(&proc));
+        let whose = Whose::host();
+        whose.group().map(Group::kill);
+        let found = kill_all(&proc, whose.find_everywhere(&proc));
         if (!found && !starting) || Instant::now() >= deadline {
             return;
         }

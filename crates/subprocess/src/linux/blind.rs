@@ -47,6 +47,9 @@ pub(super) async fn terminate(
         }
         pause *= 4;
     }
+    if let Some(group) = &leader.group {
+        group.group().kill();
+    }
     kept.read();
     process.note_exit();
     process.leader.collect();

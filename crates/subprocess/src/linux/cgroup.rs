@@ -1,15 +1,29 @@
-//! A control group (version 2) of the host's own, below the one it was started in.
+//! A control group (version 2) of the host's own, below the one it was started in, and in that a group
+//! for each session.
 //!
-//! Everything that the host starts is born into it and cannot leave it without privilege, whatever
-//! it sheds; the kernel kills all of it at once. The supervisor stays outside.
+//! - Everything that a session starts is born into its group and stays there, whatever it sheds; only
+//!   who may write the groups can move itself out. The kernel kills all of it at once. The supervisor
+//!   stays outside of all.
+//! - Nobody is ever moved into the group of a session, which takes milliseconds: its leader is born
+//!   there.
+//! - A group of a session is removed with its session, one of a host by its supervisor.
 
 use std::{
+    collections::HashSet,
     fs, io,
-    os::fd::AsFd as _,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::fs::MetadataExt as _,
+    },
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
+
+use dsh_core::lock;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -20,10 +34,15 @@ const BOUND: Duration = Duration::from_secs(2);
 /// Between two looks, if no event comes.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
+/// In the group of a host: the host itself.
+const HOST: &str = "host";
+/// In the group of a host: those of its sessions.
+const SESSIONS: &str = "sessions";
+
 /// The group of this process, or why there is none; unset where none was asked for.
 static OWN: OnceLock<Result<Group, String>> = OnceLock::new();
 
-/// A group of some host.
+/// A group of some host, or of its sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group(PathBuf);
 
@@ -45,7 +64,11 @@ impl Group {
         let here = folder_of(&mounts, &memberships)
             .ok_or_else(|| io::Error::other("no control groups of version 2 are mounted"))?;
         let group = Self(here.join(name(host)));
-        fs::create_dir(&group.0).map_err(|error| {
+        let made = fs::create_dir(&group.0)
+            .and_then(|()| fs::create_dir(group.0.join(HOST)))
+            .and_then(|()| fs::create_dir(group.0.join(SESSIONS)));
+        made.map_err(|error| {
+            group.remove();
             io::Error::new(
                 error.kind(),
                 format!("cannot make a group below {}: {error}", here.display()),
@@ -73,20 +96,38 @@ impl Group {
         &self.0
     }
 
-    /// Moves this process in.
+    /// Moves this process in, as the host.
     pub(super) fn enter(&self) -> io::Result<()> {
-        fs::write(self.0.join("cgroup.procs"), "0")
+        fs::write(self.0.join(HOST).join("cgroup.procs"), "0")
+    }
+
+    /// Who is in it and in the groups below it, as far as this process can see them; also some who
+    /// are dead.
+    pub(super) fn members(&self) -> HashSet<i32> {
+        let mut members = HashSet::new();
+        collect_members(&self.0, &mut members);
+        members
+    }
+
+    /// CPU time of all who are or were in it.
+    pub(super) fn cpu(&self) -> Option<Duration> {
+        cpu(&fs::read_to_string(self.0.join("cpu.stat")).ok()?)
+    }
+
+    /// Kills everybody in it, also those who are just being born.
+    pub(super) fn kill(&self) {
+        if let Err(error) = fs::write(self.0.join("cgroup.kill"), "1")
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::debug!(%error, "a group was not killed");
+        }
     }
 
     /// Kills everybody in it, waits until it is empty, and removes it; false if it stays.
     pub(super) fn end(&self) -> bool {
         let until = Instant::now() + BOUND;
         loop {
-            if let Err(error) = fs::write(self.0.join("cgroup.kill"), "1")
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                tracing::debug!(%error, "a group was not killed");
-            }
+            self.kill();
             if self.remove() {
                 return true;
             }
@@ -105,22 +146,90 @@ impl Group {
 
     /// Removes it, with what was made below it, if nobody is in there.
     pub(super) fn remove(&self) -> bool {
-        remove_below(&self.0);
-        match fs::remove_dir(&self.0) {
-            Ok(()) => true,
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        remove(&self.0)
+    }
+}
+
+/// The group of one session, which is removed when nobody has it any more.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionGroup(Arc<Removed>);
+
+/// A group that is removed when it is dropped.
+#[derive(Debug)]
+struct Removed(Group);
+
+/// Groups that were not empty yet when they were to be removed.
+static LEFT: Mutex<Vec<Group>> = Mutex::new(Vec::new());
+
+impl SessionGroup {
+    /// A new one, and its folder; none where the host has no group of its own.
+    pub(super) fn make() -> Option<(Self, OwnedFd)> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let sessions = of_sessions()?;
+        lock(&LEFT).retain(|it| !it.remove());
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let group = Group(sessions.0.join(number.to_string()));
+        let made = fs::create_dir(&group.0).and_then(|()| {
+            let made = Self(Arc::new(Removed(group.clone())));
+            Ok((made, fs::File::open(&group.0)?.into()))
+        });
+        if let Err(error) = &made {
+            tracing::debug!(%error, "a session has no group");
+        }
+        made.ok()
+    }
+
+    pub(super) fn group(&self) -> &Group {
+        &self.0.0
+    }
+}
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        if !self.0.remove() {
+            lock(&LEFT).push(self.0.clone());
         }
     }
 }
 
-fn remove_below(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|it| it.is_dir()) {
-            remove_below(&entry.path());
-            // One that is not empty keeps its parent.
-            fs::remove_dir(entry.path()).ok();
-        }
+/// That of all sessions of this process; none where it has no group of its own.
+pub(super) fn of_sessions() -> Option<Group> {
+    let own = own()?.ok()?;
+    Some(Group(own.0.join(SESSIONS)))
+}
+
+fn collect_members(folder: &Path, members: &mut HashSet<i32>) {
+    let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    members.extend(text.lines().filter_map(|it| it.parse::<i32>().ok()));
+    for below in groups_below(folder) {
+        collect_members(&below, members);
     }
+}
+
+fn cpu(stat: &str) -> Option<Duration> {
+    let used = stat.lines().find_map(|it| it.strip_prefix("usage_usec "))?;
+    used.trim().parse().ok().map(Duration::from_micros)
+}
+
+fn remove(folder: &Path) -> bool {
+    // One that is not empty keeps its parent.
+    for below in groups_below(folder) {
+        remove(&below);
+    }
+    match fs::remove_dir(folder) {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// The groups right below one. Most have none, which their number of links says for less.
+fn groups_below(folder: &Path) -> Vec<PathBuf> {
+    if fs::metadata(folder).is_ok_and(|it| it.nlink() == 2) {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|it| it.file_type().is_ok_and(|it| it.is_dir()));
+    folders.map(|it| it.path()).collect()
 }
 
 fn name((pid, start): Identity) -> String {
@@ -164,6 +273,19 @@ mod tests {
         ] {
             assert_eq!(folder_of(mounts, own), folder.map(PathBuf::from), "{own:?}");
         }
+    }
+
+    #[test]
+    fn members_are_those_of_all_groups_below() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = Group(folder.path().to_owned());
+        fs::create_dir_all(group.0.join("a/b")).unwrap();
+        fs::write(group.0.join("cgroup.procs"), "7\n0\n").unwrap();
+        fs::write(group.0.join("a/b/cgroup.procs"), "9\n").unwrap();
+        assert_eq!(group.members(), HashSet::from([7, 0, 9]));
+        assert_eq!(group.cpu(), None);
+        fs::write(group.0.join("cpu.stat"), "usage_usec 1500000\nuser_usec 1\n").unwrap();
+        assert_eq!(group.cpu(), Some(Duration::from_millis(1500)));
     }
 
     #[test]

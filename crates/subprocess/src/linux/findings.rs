@@ -77,7 +77,8 @@ fn group() -> Option<Finding> {
         Ok(group) => Finding::good(
             TOPIC,
             format!(
-                "what the host starts stays in {}, and is killed at once",
+                "each session has one below {}: whatever a process sheds, it is found there, and the \
+                 kernel kills all at once",
                 group.path().display()
             ),
         ),

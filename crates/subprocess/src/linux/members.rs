@@ -1,7 +1,7 @@
 //! Who belongs to a session.
 //!
 //! - A process belongs to a session by any one of: being below its leader, its session, its
-//!   controlling terminal, its [`Mark`]. The host is the reaper of orphans, so whatever left the tree
+//!   controlling terminal, its [`Mark`], its control group. The host is the reaper of orphans, so whatever left the tree
 //!   of the leader is still in the tree of the host.
 //! - The host's own children, and what they started, belong to nobody here.
 //! - The order is children first, leaders last.
@@ -11,9 +11,12 @@ use std::collections::{HashMap, HashSet};
 use rustix::process::getpid;
 
 use super::{
+    cgroup::{self, Group, SessionGroup},
     mark::{HostMark, Mark},
     procfs::{Proc, Stat},
-    reaper, spawn, tree,
+    reaper,
+    spawn::{self, Leader},
+    tree,
 };
 
 /// The signs by which a process belongs to a session.
@@ -30,17 +33,29 @@ pub(crate) struct Whose {
     sessions: Vec<Signs>,
     /// Any mark of this host counts.
     any_mark: bool,
+    /// Whoever is in there.
+    group: Option<Group>,
+    /// It is not removed meanwhile.
+    _kept: Option<SessionGroup>,
 }
 
 impl Whose {
     /// Those of one session.
-    pub(crate) fn session(signs: Signs) -> Self {
-        Self { sessions: vec![signs], any_mark: false }
+    pub(crate) fn session(leader: &Leader) -> Self {
+        let kept = leader.group.clone();
+        let group = kept.as_ref().map(|it| it.group().clone());
+        Self { sessions: vec![leader.signs], any_mark: false, group, _kept: kept }
     }
 
     /// Those of every session of this host.
     pub(crate) fn host() -> Self {
-        Self { sessions: reaper::sessions(), any_mark: true }
+        let sessions = reaper::sessions();
+        Self { sessions, any_mark: true, group: cgroup::of_sessions(), _kept: None }
+    }
+
+    /// The control group of them all, where there is one.
+    pub(crate) fn group(&self) -> Option<&Group> {
+        self.group.as_ref()
     }
 
     /// The living ones in the host's tree.
@@ -79,10 +94,12 @@ impl Whose {
                 })
         };
         let reaper = spawn::is_subreaper();
+        let members = self.group.as_ref().map(Group::members).unwrap_or_default();
         let has_sign = |stat: &Stat| {
             let adopted = stat.parent == own || (!reaper && stat.parent == 1);
             let on_terminal = self.sessions.iter().any(|it| it.tty == stat.tty);
             self.leads(stat.pid)
+                || members.contains(&stat.pid)
                 || self.leads(stat.session)
                 // Terminals of other containers have the same numbers: only below the host.
                 || (on_terminal && (stat.parent == own || ancestors(stat.pid).any(|it| it == own)))

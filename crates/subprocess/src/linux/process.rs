@@ -523,7 +523,7 @@ impl TerminalProcess for LocalProcess {
 
     async fn usage(&mut self) -> Option<Usage> {
         let proc = Arc::clone(self.proc.as_ref()?);
-        let whose = Whose::session(self.leader.signs);
+        let whose = Whose::session(&self.leader);
         tokio::task::spawn_blocking(move || usage::of(&proc, &whose)).await.ok()
     }
 

@@ -11,7 +11,6 @@
 use std::{
     collections::HashMap,
     io,
-    process::Child,
     sync::{
         Mutex, MutexGuard, RwLock, TryLockError,
         atomic::{AtomicBool, Ordering},
@@ -19,7 +18,7 @@ use std::{
 };
 
 use dsh_core::{lock, unwind};
-use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -31,23 +30,33 @@ static LEADERS: Mutex<Option<HashMap<i32, Signs>>> = Mutex::new(None);
 /// No leader may be started any more.
 static REFUSING: AtomicBool = AtomicBool::new(false);
 
-/// Starts a leader through `start` and remembers it, with the signs `signs` makes of its number.
+/// Starts a leader through `start`, which answers its number, and remembers it, with the signs
+/// `signs` makes of the number.
 pub(crate) fn start_leader(
-    start: impl FnOnce() -> io::Result<Child>,
+    start: impl FnOnce() -> io::Result<i32>,
     signs: impl FnOnce(i32) -> Signs,
-) -> io::Result<(Child, Signs)> {
+) -> io::Result<Signs> {
     let _starting = unwind::read(&STARTING);
     refuse_if_ending()?;
-    let mut child = start()?;
-    let signs = signs(child.id().cast_signed());
+    let signs = signs(start()?);
     leaders().get_or_insert_default().insert(signs.leader, signs);
     // Whoever killed everybody meanwhile may have looked before this one was known.
     if let Err(refused) = refuse_if_ending() {
-        child.kill().and_then(|()| child.wait())?;
-        forget_leader(signs.leader);
+        abandon_leader(signs.leader);
         return Err(refused);
     }
-    Ok((child, signs))
+    Ok(signs)
+}
+
+/// Kills, collects and forgets a leader that nobody will watch.
+pub(crate) fn abandon_leader(leader: i32) {
+    if let Some(id) = Pid::from_raw(leader) {
+        // Nobody has collected it, so the number is its own.
+        let killed = kill_process(id, Signal::KILL);
+        let ended = killed.and_then(|()| waitid(WaitId::Pid(id), WaitIdOptions::EXITED));
+        tracing::debug!(leader, ended = ended.is_ok(), "unwatched leader killed");
+    }
+    forget_leader(leader);
 }
 
 fn refuse_if_ending() -> io::Result<()> {

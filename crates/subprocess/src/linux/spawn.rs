@@ -8,17 +8,13 @@
 
 use std::{
     io,
-    os::{
-        fd::{AsFd as _, OwnedFd},
-        unix::process::ExitStatusExt as _,
-    },
+    os::fd::{AsFd as _, OwnedFd},
     path::Path,
-    process::{Command, Stdio},
     sync::OnceLock,
 };
 
 use rustix::{
-    fs::{Access, Mode, access},
+    fs::{Access, access},
     process::{
         Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal,
         set_child_subreaper, waitid,
@@ -27,15 +23,16 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
+    cgroup::SessionGroup,
     isolation,
     mark::{Mark, VARIABLE},
     members::Signs,
     pty::{Pty, at},
     reaper,
     signals::name_of,
-    sys,
+    sys::{self, Start},
 };
-use crate::host::{Confinement, ExitStatus, Isolation, SpawnError, TerminalSpec};
+use crate::host::{ExitStatus, SpawnError, TerminalSpec};
 
 /// The session leader.
 ///
@@ -46,6 +43,8 @@ pub(crate) struct Leader {
     pub(crate) pid: i32,
     pub(crate) pidfd: AsyncFd<OwnedFd>,
     pub(crate) signs: Signs,
+    /// That of the session.
+    pub(crate) group: Option<SessionGroup>,
     collected: bool,
 }
 
@@ -56,35 +55,19 @@ pub(crate) fn start(spec: &TerminalSpec, pty: &Pty) -> Result<Leader, SpawnError
     let mark =
         Mark::new().map_err(|error| at("draw a mark")(io::Error::other(error.to_string())))?;
     let slave = pty.slave_for_child().map_err(at("open the other side for the program"))?;
-    let stdio = || slave.try_clone().map(Stdio::from).map_err(at("duplicate the other side"));
-    let mut command = Command::new(&spec.program);
-    command
-        .args(&spec.args)
-        .env_clear()
-        .envs(spec.env.iter().map(|(name, value)| (name, value)))
-        .env(VARIABLE, mark.text())
-        .current_dir(&spec.cwd)
-        .stdin(stdio()?)
-        .stdout(stdio()?)
-        .stderr(stdio()?);
+    let exec = |source| SpawnError::Exec { program: spec.program.clone(), source };
     let tty = pty.identity().tty;
-    if spec.isolation == Isolation::PidNamespace {
-        sys::mount_own_proc(&mut command);
-    }
-    let ruleset = match &spec.confinement {
-        Confinement::None => None,
-        Confinement::Landlock(ruleset) => Some(ruleset.as_fd()),
-    };
-    let umask = Mode::from_raw_mode(spec.umask.into());
+    let born = isolation::born(spec).map_err(exec)?;
+    let marked = mark.text();
+    let start = Start::new(spec, (VARIABLE, &marked), mark.rttime(), born).map_err(exec)?;
+    let mut group = SessionGroup::make();
     let start = || {
-        let mut start = || sys::spawn_session_leader(&mut command, mark.rttime(), umask, ruleset);
-        match spec.isolation {
-            Isolation::None => start(),
-            Isolation::PidNamespace => isolation::in_pid_namespace(start),
-        }
+        let folder = group.as_ref().map(|(_, folder)| folder.as_fd());
+        let child = start.leader(slave.as_fd(), folder)?;
+        group = group.take().filter(|_| child.in_group);
+        Ok(child.pid)
     };
-    let (child, signs) = reaper::start_leader(start, |leader| Signs { leader, tty, mark })
-        .map_err(|source| SpawnError::Exec { program: spec.program.clone(), source })?;
+    let signs = reaper::start_leader(start, |leader| Signs { leader, tty, mark }).map_err(exec)?;
     let pid = signs.leader;
     let pidfd = Pid::from_raw(pid)
         .ok_or(rustix::io::Errno::SRCH)
@@ -92,21 +75,14 @@ pub(crate) fn start(spec: &TerminalSpec, pty: &Pty) -> Result<Leader, SpawnError
         .map_err(io::Error::from)
         .and_then(|it| sys::watch(it, Interest::READABLE));
     match pidfd {
-        Ok(pidfd) => Ok(Leader { pid, pidfd, signs, collected: false }),
+        Ok(pidfd) => {
+            Ok(Leader { pid, pidfd, signs, group: group.map(|(group, _)| group), collected: false })
+        }
         Err(source) => {
-            abandon(child);
+            reaper::abandon_leader(pid);
             Err(at("watch the program")(source))
         }
     }
-}
-
-/// Ends a child that cannot be watched.
-fn abandon(mut child: std::process::Child) {
-    let pid = child.id().cast_signed();
-    // Both fail only for a child that is gone already.
-    let ended = child.kill().and_then(|()| child.wait());
-    tracing::debug!(pid, signal = ended.ok().and_then(|it| it.signal()), "unwatched child ended");
-    reaper::forget_leader(pid);
 }
 
 fn check_cwd(path: &Path) -> Result<(), SpawnError> {
@@ -150,6 +126,7 @@ impl Leader {
     pub(crate) fn collect(&mut self) {
         if !self.collected && self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG).is_some() {
             self.collected = true;
+            self.group = None;
             reaper::forget_leader(self.pid);
         }
     }

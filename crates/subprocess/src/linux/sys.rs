@@ -1,4 +1,4 @@
-//! The calls that need `unsafe`: the part of a child's start between `fork` and `exec`, the fork of
+//! The calls that need `unsafe`: the start of a child, from `clone` to `exec`, the fork of
 //! the supervisor, a look into another process's memory, a question to the C library, the descriptor inside portable-pty's master, and the promise tokio
 //! wants about a descriptor it watches.
 //!
@@ -6,45 +6,137 @@
 #![expect(unsafe_code, reason = "the audited module of the crate")]
 
 use std::{
-    io,
+    collections::BTreeMap,
+    ffi::{CStr, CString, OsStr},
+    io::{self, Read as _},
     os::{
         fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},
-        unix::process::CommandExt as _,
+        unix::ffi::OsStrExt as _,
     },
     panic::{AssertUnwindSafe, catch_unwind},
-    process::{Child, Command},
 };
 
 use portable_pty::MasterPty;
 use rustix::{
     fs::Mode,
+    io::Errno,
+    process::{Pid, WaitId, WaitIdOptions, getegid, geteuid, waitid},
     thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs},
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
 use super::inherited;
+use crate::host::{Confinement, TerminalSpec};
 
-/// Starts `command`, whose standard input must be a terminal, as the leader of a new session on
-/// that terminal: default signal dispositions, an empty signal mask, no descriptor but 0, 1 and 2.
-///
-/// `rttime_mark` becomes the limit on unblocked real-time CPU time (see [`Mark`](super::mark::Mark)).
-/// The umask is `mask`; limits and priority are a fresh login's. With a Landlock ruleset, its rules hold
-/// for the program and all it starts. A failed `exec` is an error here.
-pub(crate) fn spawn_session_leader(
-    command: &mut Command,
+/// A start of a session's leader, laid out whole: the child only makes system calls.
+pub(crate) struct Start {
+    program: CString,
+    args: Vec<CString>,
+    env: Vec<CString>,
+    cwd: CString,
+    born: Born,
+    /// Becomes the limit on unblocked real-time CPU time (see [`Mark`](super::mark::Mark)).
     rttime_mark: u64,
-    mask: Mode,
-    ruleset: Option<BorrowedFd<'_>>,
-) -> io::Result<Child> {
-    let ruleset = ruleset.map(|it| it.as_raw_fd());
-    let prepare = move || {
+    umask: Mode,
+    confinement: Confinement,
+}
+
+/// Where a child is born.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Born {
+    /// In a PID namespace of its own, with a `/proc` of that.
+    pub(crate) pid_namespace: bool,
+    /// In a user namespace of its own, in which its user and group are themselves and nobody else is:
+    /// in there, whoever is born may do what needs a privilege outside.
+    pub(crate) as_user: Option<UserMaps>,
+}
+
+/// What is written to the maps of a user namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct UserMaps {
+    user: String,
+    group: String,
+}
+
+impl UserMaps {
+    /// The user and the group of this process, as themselves.
+    pub(crate) fn own() -> Self {
+        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+        Self { user: format!("{user} {user} 1"), group: format!("{group} {group} 1") }
+    }
+}
+
+impl Start {
+    /// Lays out the start of `spec`, whose environment is marked besides. Fails for a NUL in a text.
+    pub(crate) fn new(
+        spec: &TerminalSpec,
+        (variable, mark): (&str, &str),
+        rttime_mark: u64,
+        born: Born,
+    ) -> io::Result<Self> {
+        let text = |it: &OsStr| CString::new(it.as_bytes()).map_err(io::Error::from);
+        let mut args = vec![text(spec.program.as_os_str())?];
+        for it in &spec.args {
+            args.push(text(it.as_ref())?);
+        }
+        // Of two values of one name the last counts.
+        let mut env: BTreeMap<&str, &str> =
+            spec.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        env.insert(variable, mark);
+        let env = env.iter().map(|(name, value)| format!("{name}={value}"));
+        let env = env.map(|it| text(it.as_ref())).collect::<io::Result<_>>()?;
+        Ok(Self {
+            program: text(spec.program.as_os_str())?,
+            args,
+            env,
+            cwd: text(spec.cwd.as_os_str())?,
+            born,
+            rttime_mark,
+            umask: Mode::from_raw_mode(spec.umask.into()),
+            confinement: spec.confinement.clone(),
+        })
+    }
+
+    /// Starts it as the leader of a new session on `terminal`: default signal dispositions, an empty
+    /// signal mask, no descriptor but 0, 1 and 2; limits and priority are a fresh login's. A
+    /// confinement holds for the program and all it starts. A failed `exec` is an error here.
+    ///
+    /// It is born into the control group behind `group`, where the kernel can do that.
+    pub(crate) fn leader(
+        &self,
+        terminal: BorrowedFd<'_>,
+        group: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Child> {
+        let pointers = |texts: &[CString]| {
+            let all = texts.iter().map(|it| it.as_ptr()).chain([std::ptr::null()]);
+            all.collect::<Vec<_>>()
+        };
+        let (args, env) = (pointers(&self.args), pointers(&self.env));
+        let become_program = || {
+            // SAFETY: this is a child that is about to become another program.
+            unsafe { self.prepare(terminal) }?;
+            // SAFETY: both lists end with a null, and what they point to lives in `self`.
+            unsafe { libc::execve(self.program.as_ptr(), args.as_ptr(), env.as_ptr()) };
+            Err(io::Error::last_os_error())
+        };
+        // SAFETY: `become_program` makes system calls and nothing else: it neither allocates nor takes
+        // a lock (an `io::Error` of an OS code is a plain number).
+        unsafe { in_child(self.born.flags(), group, become_program) }
+    }
+
+    /// Makes the calling process what the program is to find.
+    ///
+    /// # Safety
+    /// Only for a freshly forked child that becomes another program: signals, descriptors and rights
+    /// of the calling process are changed.
+    unsafe fn prepare(&self, terminal: BorrowedFd<'_>) -> io::Result<()> {
         // The kernel's `struct sigaction`, whose order of fields depends on the architecture: all
         // zero is the default disposition without flags.
         let default = [0u64; 4];
         let nowhere = std::ptr::null_mut::<u64>();
-        let limit = libc::rlimit { rlim_cur: rttime_mark, rlim_max: rttime_mark };
+        let limit = libc::rlimit { rlim_cur: self.rttime_mark, rlim_max: self.rttime_mark };
         // SAFETY: every call below is async-signal-safe, takes plain values or pointers to live
-        // stack variables, and touches no memory shared with other threads of the host.
+        // variables, and touches no memory shared with the host.
         unsafe {
             for signal in 1..=64 {
                 // Not through the C library, which keeps two numbers to itself. Fails for KILL and
@@ -55,23 +147,173 @@ pub(crate) fn spawn_session_leader(
             let mut none = std::mem::zeroed::<libc::sigset_t>();
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-            inherited::reset(mask);
+            inherited::reset(self.umask);
             // Refused where the host itself is limited further: the mark is then one sign less.
             libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit);
-            close_on_exec_above_stderr();
-            if libc::setsid() == -1 || libc::ioctl(0, libc::TIOCSCTTY, 0) == -1 {
-                return Err(io::Error::last_os_error());
+            for stream in 0..3 {
+                or_errno(libc::dup2(terminal.as_raw_fd(), stream))?;
             }
-            // Last: what comes before may need what is given up here.
-            if let Some(ruleset) = ruleset {
-                restrict_self(ruleset)?;
+            close_on_exec_above_stderr();
+            or_errno(libc::setsid())?;
+            or_errno(libc::ioctl(0, libc::TIOCSCTTY, 0))?;
+        }
+        self.born.settle()?;
+        if let Confinement::Namespaces(namespaces) = &self.confinement {
+            for namespace in namespaces.iter() {
+                // SAFETY: a plain system call on a number.
+                or_errno(unsafe { libc::setns(namespace.as_raw_fd(), 0) })?;
+            }
+        }
+        // Not before: entering a mount namespace puts one at its root.
+        // SAFETY: the path is a string that outlives the call.
+        or_errno(unsafe { libc::chdir(self.cwd.as_ptr()) })?;
+        // Last: what comes before may need what is given up here.
+        match &self.confinement {
+            Confinement::None => Ok(()),
+            Confinement::Namespaces(_) => give_up_privileges(),
+            // SAFETY: as promised by the caller.
+            Confinement::Landlock(ruleset) => unsafe { restrict_self(ruleset.as_raw_fd()) },
+        }
+    }
+}
+
+impl Born {
+    fn flags(&self) -> libc::c_int {
+        let own = if self.pid_namespace { libc::CLONE_NEWPID | libc::CLONE_NEWNS } else { 0 };
+        own | if self.as_user.is_some() { libc::CLONE_NEWUSER } else { 0 }
+    }
+
+    /// What is left to do for the child itself. Makes system calls only.
+    fn settle(&self) -> io::Result<()> {
+        if let Some(maps) = &self.as_user {
+            // The group may be mapped only where no group can be given up.
+            write_file(c"/proc/self/setgroups", "deny")?;
+            write_file(c"/proc/self/uid_map", &maps.user)?;
+            write_file(c"/proc/self/gid_map", &maps.group)?;
+        }
+        if self.pid_namespace {
+            let (none, proc, root) = (c"none".as_ptr(), c"proc".as_ptr(), c"/".as_ptr());
+            let nowhere = std::ptr::null();
+            // Mounts of the host go on to appear; those of the child stay with it.
+            let slave = libc::MS_REC | libc::MS_SLAVE;
+            let usual = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+            // SAFETY: two system calls with constant strings.
+            unsafe {
+                or_errno(libc::mount(none, root, std::ptr::null(), slave, nowhere))?;
+                or_errno(libc::mount(proc, c"/proc".as_ptr(), proc, usual, nowhere))?;
             }
         }
         Ok(())
+    }
+
+    /// Whether children can be born like this.
+    pub(crate) fn works(&self) -> io::Result<()> {
+        // SAFETY: `settle` makes system calls and nothing else.
+        let child = unsafe { in_child(self.flags(), None, || self.settle()) }?;
+        wait_for(child.pid);
+        Ok(())
+    }
+}
+
+fn write_file(path: &CStr, text: &str) -> io::Result<()> {
+    // SAFETY: plain system calls on a string and a buffer that outlive them.
+    unsafe {
+        let file = or_errno(libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC))?;
+        let written = libc::write(file, text.as_ptr().cast(), text.len());
+        let done = if written == -1 { Err(io::Error::last_os_error()) } else { Ok(()) };
+        libc::close(file);
+        done
+    }
+}
+
+fn or_errno(answer: libc::c_int) -> io::Result<libc::c_int> {
+    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+/// A child that was started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Child {
+    /// Nobody has collected it.
+    pub(crate) pid: i32,
+    /// It was born into the group that was asked for.
+    pub(crate) in_group: bool,
+}
+
+/// Runs `work` in a child and the child's end, status 0, behind it. An error of `work` is an error
+/// here, and the child is collected then. Returns when `work` is over or has become a program.
+///
+/// # Safety
+/// `work` must be async-signal-safe: the child lacks the other threads, and with them whoever holds a
+/// lock, also that of the allocator.
+unsafe fn in_child(
+    flags: libc::c_int,
+    group: Option<BorrowedFd<'_>>,
+    work: impl FnOnce() -> io::Result<()>,
+) -> io::Result<Child> {
+    let (mut reader, writer) = io::pipe()?;
+    // SAFETY: the child below does nothing but what the caller promises, write a number, and end.
+    let child = unsafe { clone(flags, group) }?;
+    if child.pid == 0 {
+        let status = match work() {
+            Ok(()) => 0,
+            Err(error) => {
+                let code = error.raw_os_error().unwrap_or(libc::EIO).to_ne_bytes();
+                // SAFETY: writes a live array. Nobody could be told of a failure.
+                unsafe { libc::write(writer.as_raw_fd(), code.as_ptr().cast(), code.len()) };
+                1
+            }
+        };
+        // SAFETY: ends the child without running what the host has registered for its own end.
+        unsafe { libc::_exit(status) }
+    }
+    drop(writer);
+    let mut code = [0; 4];
+    match reader.read_exact(&mut code) {
+        Ok(()) => {
+            wait_for(child.pid);
+            Err(io::Error::from_raw_os_error(i32::from_ne_bytes(code)))
+        }
+        Err(_) => Ok(child),
+    }
+}
+
+/// Collects a child that has ended or is just about to.
+fn wait_for(pid: i32) {
+    let Some(id) = Pid::from_raw(pid) else { return };
+    while waitid(WaitId::Pid(id), WaitIdOptions::EXITED).err() == Some(Errno::INTR) {}
+}
+
+/// Forks. In the child the number is 0.
+///
+/// # Safety
+/// Until it becomes another program or ends, the child may make async-signal-safe calls only.
+unsafe fn clone(flags: libc::c_int, group: Option<BorrowedFd<'_>>) -> io::Result<Child> {
+    /// Linux 5.7.
+    const INTO_CGROUP: u64 = 0x2_0000_0000;
+    let born = |pid: libc::c_long, in_group| {
+        let pid = i32::try_from(pid).map_err(io::Error::other)?;
+        Ok(Child { pid, in_group })
     };
-    // SAFETY: `prepare` runs between fork and exec and only makes async-signal-safe calls; it
-    // neither allocates nor takes a lock (an `io::Error` of an OS code is a plain number).
-    unsafe { command.pre_exec(prepare) }.spawn()
+    if let Some(group) = group {
+        // SAFETY: all zero is valid, and means "not that".
+        let mut asked = unsafe { std::mem::zeroed::<libc::clone_args>() };
+        asked.flags = u64::from(flags.cast_unsigned()) | INTO_CGROUP;
+        asked.exit_signal = u64::from(libc::SIGCHLD.cast_unsigned());
+        asked.cgroup = u64::from(group.as_raw_fd().cast_unsigned());
+        // SAFETY: without `CLONE_VM` this is a fork; the structure is live, and its size is told.
+        let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const asked, size_of_val(&asked)) };
+        if pid != -1 {
+            return born(pid, true);
+        }
+        // A container may forbid this call as a whole. What else is wrong the next one says.
+    }
+    let flags = libc::c_long::from(flags | libc::SIGCHLD);
+    let none = std::ptr::null::<libc::c_void>();
+    // SAFETY: without `CLONE_VM` this is a fork, and no pointer is passed.
+    match unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) } {
+        -1 => Err(io::Error::last_os_error()),
+        pid => born(pid, false),
+    }
 }
 
 /// Puts the calling process under a Landlock ruleset, for ever: without a way to new privileges, and
@@ -80,8 +322,19 @@ pub(crate) fn spawn_session_leader(
 /// # Safety
 /// Only for a freshly forked child: what the calling thread may do changes.
 unsafe fn restrict_self(ruleset: RawFd) -> io::Result<()> {
-    // The kernel asks for this of whoever restricts itself without a capability, lest a set-user-id
-    // program runs into rules it knows nothing of. With it, no `exec` brings a capability back.
+    // The kernel asks for it of whoever restricts itself without a capability, lest a set-user-id
+    // program runs into rules it knows nothing of.
+    give_up_privileges()?;
+    // SAFETY: a plain system call on numbers; a descriptor that is no ruleset is an error return.
+    if unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Takes from the calling thread the capabilities that reach around a confinement; no `exec` brings
+/// one back.
+fn give_up_privileges() -> io::Result<()> {
     set_no_new_privs(true)?;
     let all = capabilities(None)?;
     set_capabilities(
@@ -92,10 +345,6 @@ unsafe fn restrict_self(ruleset: RawFd) -> io::Result<()> {
             inheritable: all.inheritable & UNDER_RULES,
         },
     )?;
-    // SAFETY: a plain system call on numbers; a descriptor that is no ruleset is an error return.
-    if unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0) } == -1 {
-        return Err(io::Error::last_os_error());
-    }
     Ok(())
 }
 
@@ -136,36 +385,6 @@ unsafe fn close_on_exec_above_stderr() {
             libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
         }
     }
-}
-
-/// Lets the children that this thread starts from now on live in a PID namespace of their own, the
-/// first of them as its process 1. Such a thread can start no threads, and should soon end.
-pub(crate) fn unshare_pid_namespace() -> io::Result<()> {
-    // SAFETY: it changes where children of this thread are born, and no memory.
-    if unsafe { libc::unshare(libc::CLONE_NEWPID) } == 0 {
-        return Ok(());
-    }
-    Err(io::Error::last_os_error())
-}
-
-/// Gives `command` a `/proc` of the PID namespace that it is born in. Nobody else sees that one.
-pub(crate) fn mount_own_proc(command: &mut Command) {
-    let prepare = || {
-        let (none, proc, root) = (c"none".as_ptr(), c"proc".as_ptr(), c"/".as_ptr());
-        let nowhere = std::ptr::null();
-        // Mounts of the host go on to appear; those of the child stay with it.
-        let slave = libc::MS_REC | libc::MS_SLAVE;
-        let usual = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-        // SAFETY: three system calls with constant strings.
-        let done = unsafe {
-            libc::unshare(libc::CLONE_NEWNS) == 0
-                && libc::mount(none, root, std::ptr::null(), slave, nowhere) == 0
-                && libc::mount(proc, c"/proc".as_ptr(), proc, usual, nowhere) == 0
-        };
-        if done { Ok(()) } else { Err(io::Error::last_os_error()) }
-    };
-    // SAFETY: `prepare` runs between fork and exec and makes system calls only.
-    unsafe { command.pre_exec(prepare) };
 }
 
 /// Runs `work` in a copy of this process, which ends with it: in a session of its own, with every

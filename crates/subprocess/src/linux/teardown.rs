@@ -69,7 +69,7 @@ pub(crate) async fn terminate(
         proc,
         leader: signs.leader,
         mark: signs.mark,
-        whose: Whose::session(signs),
+        whose: Whose::session(&process.leader),
         seen: HashSet::new(),
         stuck: HashSet::new(),
     };
@@ -245,6 +245,12 @@ impl Closing {
         loop {
             self.strike().await;
             let mut targets = self.look(find).await;
+            if find == Find::Everybody
+                && !targets.is_empty()
+                && let Some(group) = self.whose.group()
+            {
+                group.kill();
+            }
             for target in &mut targets {
                 self.seen.insert(target.identity());
                 target.signal(&self.proc, Signal::KILL);

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use super::{members::Whose, procfs::Proc, sys};
+use super::{cgroup::Group, members::Whose, procfs::Proc, sys};
 use crate::host::{Capacity, Usage};
 
 /// What the living processes of a session use together. Blocks for a walk over its tree.
@@ -17,6 +17,10 @@ pub(super) fn of(proc: &Proc, whose: &Whose) -> Usage {
         usage.processes += 1;
         usage.cpu += cpu(&text("stat"), sys::clock_ticks_per_second());
         usage.memory_bytes += own_pages(&text("statm")) * sys::page_size();
+    }
+    // Knows also of those who have ended.
+    if let Some(cpu) = whose.group().and_then(Group::cpu) {
+        usage.cpu = cpu;
     }
     usage
 }

@@ -16,7 +16,10 @@ use rustix::process::{WaitOptions, wait};
 use terminal::{Busy, Evidence, SendOutcome, StateKind, WaitReason};
 use testkit::{host::TestHost, leaks::alone_unguarded, wait::guarded};
 
-use crate::shell::{Bench, Shell, assert_prompt, assert_waits, shell};
+use crate::{
+    isolation::{ISOLATED, assert_a_sweep_stays_in_the_session},
+    shell::{Bench, Shell, assert_prompt, assert_waits, bench, shell},
+};
 
 /// Where a test that runs itself again finds the programs that are made for it.
 const INSIDE: &str = "TEST_HIDDEN_INSIDE";
@@ -213,6 +216,22 @@ fn without_a_process_table_the_terminal_tells() {
         let selects = shell.python("say('p> '); select.select([0], [], [])").await;
         assert_eq!(selects.wait_reason, WaitReason::InferredIdle, "{selects:#?}");
         assert_likely(&shell.send("").await, StateKind::Prompt, Evidence::Settled);
+    });
+}
+
+/// Whom nobody gave a privilege has it in a user namespace.
+#[test]
+#[ignore = "needs root"]
+fn an_ordinary_user_has_pid_namespaces() {
+    let name = "hidden::an_ordinary_user_has_pid_namespaces";
+    if inside(name, NOBODY).is_none() {
+        return;
+    }
+    bench(ISOLATED, async |bench| {
+        let shell = bench.open().await;
+        assert_eq!(shell.run("id -u; stat -c %u .", 0).await, "65534\n65534\n");
+        shell.close().await.unwrap();
+        assert_a_sweep_stays_in_the_session(bench).await;
     });
 }
 
