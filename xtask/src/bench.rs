@@ -55,6 +55,8 @@ pub(crate) enum Part {
 
 /// Measures and prints tables.
 pub(crate) fn run(parts: Vec<Part>, runs: usize, slow_runs: usize) -> anyhow::Result<()> {
+    // As `dsh` does, first: sessions then have control groups, and these their cost.
+    subprocess::start_supervisor(subprocess::Reach::Everything)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     // On a worker of the runtime, where a host's calls run too.
     runtime.block_on(async { tokio::spawn(measure(parts, runs, slow_runs)).await })?

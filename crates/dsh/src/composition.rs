@@ -13,8 +13,8 @@ use crate::{
     cli::{CompositionArgs, Patches},
     failure::Failure,
     plugins::{
-        AGENT_LOOP, BASE, FRONT_ENDS, MCP, MODEL_OPENAI, MODEL_SCRIPT, SANDBOX, SANDBOX_POLICY,
-        VOCABULARY,
+        AGENT_LOOP, BASE, FRONT_ENDS, MCP, MODEL_OPENAI, MODEL_SCRIPT, OTHER_SANDBOX, SANDBOX,
+        SANDBOX_POLICY, VOCABULARY,
     },
 };
 
@@ -32,7 +32,8 @@ pub(crate) fn compose(
 ) -> Result<Composition, Failure> {
     let linked = PluginEntry::linked();
     let mut composition = rows(load(args.file.as_deref())?).with_base(&BASE, &linked);
-    if args.sandbox.is_some() {
+    let chosen = composition.rows().iter().any(|it| it.plugin == OTHER_SANDBOX);
+    if args.sandbox.is_some() && !chosen {
         composition = composition.with_base(&[SANDBOX], &linked);
     }
     // An overlay of the home is for all commands, and not each has every one of these rows.

@@ -36,6 +36,7 @@ pub(crate) fn run(args: &Doctor, supervisor: Option<Finding>) -> Result<ExitCode
     findings.extend(supervisor);
     findings.push(records());
     findings.push(sandbox_landlock::finding());
+    findings.push(sandbox_bubblewrap::finding());
     findings.push(shells());
     findings.push(locale(|it| std::env::var(it).ok()));
     findings.push(term("xterm-256color"));

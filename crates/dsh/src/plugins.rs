@@ -10,6 +10,7 @@ use jobs as _;
 use mcp as _;
 use model_openai as _;
 use model_script as _;
+use sandbox_bubblewrap as _;
 use sandbox_landlock as _;
 use sandbox_policy as _;
 use session_log as _;
@@ -44,6 +45,9 @@ pub(crate) const SANDBOX_POLICY: &str = "sandbox-policy";
 
 /// What enforces that mode, unless the composition has a row of it. A disabled one stays so.
 pub(crate) const SANDBOX: &str = "sandbox-landlock";
+
+/// What enforces it where a composition chose that instead.
+pub(crate) const OTHER_SANDBOX: &str = "sandbox-bubblewrap";
 
 /// The front end of `dsh mcp`.
 pub(crate) const MCP: &str = "mcp";

@@ -264,6 +264,12 @@ fn the_sandbox_flag_sets_the_mode_and_mounts_what_enforces_it() {
         assert!(row(&dump, "sandbox-policy").contains("mode: workspace-write"), "{dump}");
         assert!(!row(&dump, "sandbox-landlock").contains("disabled"), "{dump}");
     }
+    // Who chose another one is not given it.
+    let other = format!("{minimal}- name: sandbox-bubblewrap\n");
+    fs::write(folder.path().join("other.yml"), other).unwrap();
+    let flags = ["mcp", "--composition", "other.yml", "--sandbox", "read-only", "--dump-config"];
+    let dump = printed(&dsh(folder.path(), &flags));
+    assert!(!dump.contains("sandbox-landlock"), "{dump}");
     // Who turned it off is not given another one.
     let flags = ["mcp", "--composition", "off.yml", "--sandbox", "read-only"];
     let output = dsh(folder.path(), &flags);

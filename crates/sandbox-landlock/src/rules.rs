@@ -2,30 +2,14 @@
 //!
 //! Nothing here restricts this process: a ruleset holds for whoever takes it on.
 
-use std::{
-    io::ErrorKind,
-    os::{fd::OwnedFd, unix::fs::MetadataExt as _},
-    path::{Path, PathBuf},
-};
+use std::{io::ErrorKind, os::fd::OwnedFd};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath,
     PathFd, PathFdError, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _,
     RulesetError, Scope,
 };
-use sandbox_policy::{Network, Policy, Refusal, SandboxMode};
-
-/// Folders and devices that stay writable in every mode: what has no content of its own.
-const DEVICES: [&str; 8] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-];
+use sandbox_policy::{DEVICES, Network, Policy, Refusal};
 
 /// Everything that changes files. Since version 3 (Linux 6.2): before it, a file could be cut
 /// without being opened.
@@ -84,6 +68,9 @@ pub(crate) fn supported(network: Network) -> Result<(), Refusal> {
         Network::NoTcp => {
             Err(refuse("the Landlock of this kernel cannot confine the network: 6.7 can"))
         }
+        Network::None => Err(refuse(
+            "Landlock can keep from TCP alone: use `network: no-tcp`, or the row `sandbox-bubblewrap`",
+        )),
     }
 }
 
@@ -119,8 +106,8 @@ pub(crate) fn ruleset(policy: &Policy) -> Result<OwnedFd, Refusal> {
             Err(error) => return Err(refuse(error.to_string())),
         }
     }
-    for folder in writable(policy) {
-        let fd = open(&folder)?;
+    for folder in policy.writable()? {
+        let fd = PathFd::new(folder).map_err(|error| refuse(error.to_string()))?;
         rules = rules.add_rule(PathBeneath::new(fd, in_folder())).map_err(refused)?;
     }
     Option::<OwnedFd>::from(rules).ok_or_else(|| refuse("the kernel gave no ruleset"))
@@ -138,34 +125,6 @@ fn create(network: Network) -> Result<RulesetCreated, RulesetError> {
         rules = rules.handle_access(tcp())?;
     }
     rules.create()
-}
-
-fn writable(policy: &Policy) -> Vec<PathBuf> {
-    match policy.mode {
-        SandboxMode::WorkspaceWrite => {
-            let workspace = std::iter::once(policy.workspace_root.clone());
-            workspace.chain(policy.writable_folders.iter().cloned()).collect()
-        }
-        SandboxMode::ReadOnly | SandboxMode::DangerFullAccess => Vec::new(),
-    }
-}
-
-fn open(folder: &Path) -> Result<PathFd, Refusal> {
-    let name = folder.display();
-    let cannot = |error: &dyn std::fmt::Display| {
-        refuse(format!("`{name}`, which is to be writable, cannot be opened: {error}"))
-    };
-    let here = std::fs::metadata(folder).map_err(|error| cannot(&error))?;
-    if !here.is_dir() {
-        return Err(refuse(format!("`{name}`, which is to be writable, is not a folder")));
-    }
-    let root = std::fs::metadata("/").map_err(|error| cannot(&error))?;
-    if (here.dev(), here.ino()) == (root.dev(), root.ino()) {
-        return Err(refuse(format!(
-            "`{name}` is the whole file system, so nothing would be confined: start the host in the folder to work in"
-        )));
-    }
-    PathFd::new(folder).map_err(|error| cannot(&error))
 }
 
 fn is_missing(error: &PathFdError) -> bool {

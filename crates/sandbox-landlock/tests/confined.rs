@@ -13,8 +13,9 @@ use std::{
 
 use agents::{Agent, AgentSpec, Agents};
 use dsh_core::Cancel;
+use sandbox_bubblewrap::Bubblewrap;
 use sandbox_landlock::Landlock;
-use sandbox_policy::{Network, PolicyError, SandboxMode, SandboxPolicy, SandboxProvider as _};
+use sandbox_policy::{Network, PolicyError, SandboxMode, SandboxPolicy, SandboxProvider};
 use tempfile::TempDir;
 use terminal::{
     Evidence, SendOutcome, SendRequest, SpawnRequest, StateKind, TerminalError, Terminals,
@@ -24,6 +25,38 @@ use testkit::{TestHost, alone, leaks::processes_with_env};
 
 // Only what is mentioned is linked.
 use terminal_bash as _;
+
+/// What every provider has to show.
+struct Provider {
+    enforces: &'static dyn SandboxProvider,
+    /// The network that it can confine.
+    network: Network,
+}
+
+const LANDLOCK: Provider = Provider { enforces: &Landlock, network: Network::NoTcp };
+const BUBBLEWRAP: Provider = Provider { enforces: &Bubblewrap, network: Network::None };
+
+macro_rules! with_each_provider {
+    ($($case:ident),* $(,)?) => {
+        mod landlock {
+            $(#[test] fn $case() { super::$case(&super::LANDLOCK); })*
+        }
+        mod bubblewrap {
+            $(#[test] #[ignore = "needs bwrap"] fn $case() { super::$case(&super::BUBBLEWRAP); })*
+        }
+    };
+}
+
+with_each_provider! {
+    nothing_outside_is_written,
+    the_workspace_and_temporary_folders_are_as_usual,
+    read_only_reads_and_runs,
+    readiness_and_close_are_as_without,
+    a_mode_does_not_change_under_a_session,
+    the_network_is_what_the_policy_says,
+    processes_outside_are_out_of_reach,
+    what_cannot_be_confined_is_refused_before_anything_starts,
+}
 
 /// A host in a mode, one agent, its shell, and folders inside and outside.
 struct Confined {
@@ -36,12 +69,13 @@ struct Confined {
 }
 
 impl Confined {
-    async fn boot(mode: SandboxMode, network: Network) -> Self {
+    async fn boot(provider: &Provider, mode: SandboxMode, network: Network) -> Self {
         let (temporary, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let rows = format!(
             "- name: terminal\n- name: terminal-bash\n  config: {{ timeoutMs: 20000 }}\n\
-             - name: sandbox-landlock\n- name: sandbox-policy\n  config: {{ mode: {}, network: {}, \
+             - name: {}\n- name: sandbox-policy\n  config: {{ mode: {}, network: {}, \
              writableFolders: ['{}'] }}\n",
+            provider.enforces.name(),
             mode.name(),
             network.name(),
             temporary.path().display(),
@@ -187,11 +221,10 @@ fn prepare(confined: &Confined) {
     lay_out(outside);
 }
 
-#[test]
-fn nothing_outside_is_written() {
+fn nothing_outside_is_written(provider: &Provider) {
     for mode in [SandboxMode::WorkspaceWrite, SandboxMode::ReadOnly] {
         alone(async {
-            let confined = Confined::boot(mode, Network::Full).await;
+            let confined = Confined::boot(provider, mode, Network::Full).await;
             prepare(&confined);
             let before = picture(confined.outside.path());
             for attempt in ATTEMPTS.iter().chain(&DETOURS) {
@@ -208,7 +241,8 @@ fn nothing_outside_is_written() {
 #[test]
 fn every_attempt_changes_something_where_nothing_confines() {
     alone(async {
-        let confined = Confined::boot(SandboxMode::DangerFullAccess, Network::Full).await;
+        let confined =
+            Confined::boot(&LANDLOCK, SandboxMode::DangerFullAccess, Network::Full).await;
         prepare(&confined);
         let before = picture(confined.outside.path());
         for attempt in ATTEMPTS {
@@ -220,10 +254,9 @@ fn every_attempt_changes_something_where_nothing_confines() {
     });
 }
 
-#[test]
-fn the_workspace_and_temporary_folders_are_as_usual() {
+fn the_workspace_and_temporary_folders_are_as_usual(provider: &Provider) {
     alone(async {
-        let confined = Confined::boot(SandboxMode::WorkspaceWrite, Network::Full).await;
+        let confined = Confined::boot(provider, SandboxMode::WorkspaceWrite, Network::Full).await;
         for command in [
             "echo x > new && echo y >> $T/new && [ \"$(cat new)\" = x ]",
             "mkdir -p a/b $T/a && mv new a/b/ && mv a/b a/c && ln a/c/new hard && ln -s hard soft",
@@ -241,10 +274,9 @@ fn the_workspace_and_temporary_folders_are_as_usual() {
     });
 }
 
-#[test]
-fn read_only_reads_and_runs() {
+fn read_only_reads_and_runs(provider: &Provider) {
     alone(async {
-        let confined = Confined::boot(SandboxMode::ReadOnly, Network::Full).await;
+        let confined = Confined::boot(provider, SandboxMode::ReadOnly, Network::Full).await;
         let (workspace, temporary) = (confined.host.workspace(), confined.temporary.path());
         fs::write(workspace.join("file"), "content\n").unwrap();
         for command in ["echo x > new", "echo x > $T/new", ": > file", "rm -f file"] {
@@ -275,10 +307,9 @@ async fn ordinary_work(confined: &Confined) {
 
 /// Everything that is found out about a program is found out about a confined one, and its close ends
 /// whatever it started.
-#[test]
-fn readiness_and_close_are_as_without() {
+fn readiness_and_close_are_as_without(provider: &Provider) {
     alone(async {
-        let confined = Confined::boot(SandboxMode::ReadOnly, Network::NoTcp).await;
+        let confined = Confined::boot(provider, SandboxMode::ReadOnly, provider.network).await;
         let kind = |outcome: &SendOutcome| {
             let state = outcome.state.clone().unwrap();
             (outcome.wait_reason, state.kind, state.evidence, state.echo)
@@ -316,10 +347,9 @@ fn readiness_and_close_are_as_without() {
     });
 }
 
-#[test]
-fn a_mode_does_not_change_under_a_session() {
+fn a_mode_does_not_change_under_a_session(provider: &Provider) {
     alone(async {
-        let confined = Confined::boot(SandboxMode::DangerFullAccess, Network::Full).await;
+        let confined = Confined::boot(provider, SandboxMode::DangerFullAccess, Network::Full).await;
         let policy = confined.host.service::<SandboxPolicy>();
         let refused = policy.set_mode(&confined.agent, SandboxMode::ReadOnly).unwrap_err();
         assert!(matches!(refused, PolicyError::OwnerActive { .. }), "{refused}");
@@ -333,35 +363,38 @@ fn a_mode_does_not_change_under_a_session() {
     });
 }
 
-#[test]
-fn tcp_is_refused_where_the_policy_says_so() {
-    for (network, refused) in [(Network::NoTcp, true), (Network::Full, false)] {
+fn the_network_is_what_the_policy_says(provider: &Provider) {
+    for network in [provider.network, Network::Full] {
         alone(async {
-            let confined = Confined::boot(SandboxMode::ReadOnly, network).await;
+            let confined = Confined::boot(provider, SandboxMode::ReadOnly, network).await;
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-            for (script, tcp) in [
-                ("s.connect((\"127.0.0.1\", $PORT))", true),
-                ("s.bind((\"127.0.0.1\", 0)); s.listen()", true),
+            udp.set_nonblocking(true).unwrap();
+            let port = listener.local_addr().unwrap().port().to_string();
+            let udp_port = udp.local_addr().unwrap().port().to_string();
+            for (script, fails) in [
+                ("s.connect((\"127.0.0.1\", $PORT))", network != Network::Full),
+                // With none of the network there is still a loopback interface of its own.
+                ("s.bind((\"127.0.0.1\", 0)); s.listen()", network == Network::NoTcp),
                 ("s = socket.socket(type=2); s.sendto(b\"x\", (\"127.0.0.1\", $UDP))", false),
             ] {
-                let script = script
-                    .replace("$PORT", &listener.local_addr().unwrap().port().to_string())
-                    .replace("$UDP", &udp.local_addr().unwrap().port().to_string());
+                let script = script.replace("$PORT", &port).replace("$UDP", &udp_port);
                 let command = format!("python3 -c 'import socket; s = socket.socket(); {script}'");
                 let status = confined.status(&command).await;
-                assert_eq!(status != 0, tcp && refused, "{}: {script}", network.name());
+                assert_eq!(status != 0, fails, "{}: {script}", network.name());
             }
+            // On loopback, what was sent is there.
+            let received = udp.recv(&mut [0; 8]).is_ok();
+            assert_eq!(received, network != Network::None, "{}", network.name());
             confined.end().await;
         });
     }
 }
 
-#[test]
-fn processes_outside_are_out_of_reach() {
-    let kernel_confines = Landlock.limits().iter().all(|it| !it.contains("signal"));
+fn processes_outside_are_out_of_reach(provider: &Provider) {
+    let kernel_confines = provider.enforces.limits().iter().all(|it| !it.contains("signal"));
     alone(async {
-        let confined = Confined::boot(SandboxMode::WorkspaceWrite, Network::Full).await;
+        let confined = Confined::boot(provider, SandboxMode::WorkspaceWrite, Network::Full).await;
         let mut victim = Command::new("sleep").arg("100").spawn().unwrap();
         let killed = confined.status(&format!("kill -9 {}", victim.id())).await == 0;
         assert_eq!(killed, !kernel_confines);
@@ -379,10 +412,9 @@ fn processes_outside_are_out_of_reach() {
     });
 }
 
-#[test]
-fn what_cannot_be_confined_is_refused_before_anything_starts() {
+fn what_cannot_be_confined_is_refused_before_anything_starts(provider: &Provider) {
     alone(async {
-        let confined = Confined::boot(SandboxMode::WorkspaceWrite, Network::Full).await;
+        let confined = Confined::boot(provider, SandboxMode::WorkspaceWrite, Network::Full).await;
         let everything =
             AgentSpec { id: Some("everything".to_owned()), workspace_root: "/".into() };
         let agent = confined.host.service::<Agents>().create(everything).unwrap();
@@ -423,4 +455,10 @@ fn a_mode_without_a_provider_ends_the_start_of_the_host_or_of_the_session() {
         assert_eq!(processes_with_env("DSH_SESSION_ID", "unconfined"), []);
         host.dispose().await.unwrap();
     });
+}
+
+#[test]
+fn a_network_that_it_cannot_confine_is_refused() {
+    let refusal = Landlock.supports(SandboxMode::ReadOnly, Network::None).unwrap_err();
+    assert!(refusal.to_string().contains("`sandbox-bubblewrap`"), "{refusal}");
 }

@@ -20,7 +20,7 @@ use dsh_core::Service;
 
 pub use crate::{
     plugin::{SandboxPolicyConfig, SandboxPolicyPlugin},
-    policy::{Network, Policy, SandboxMode},
+    policy::{DEVICES, Network, Policy, SandboxMode},
     provider::{Refusal, SANDBOX_PROVIDER, SandboxProvider},
     registry::{ActivityProbe, Enforced, PolicyError, PolicyRegistry},
 };

@@ -17,7 +17,7 @@ pub struct SandboxPolicyConfig {
     /// The mode of every agent that is not told otherwise. A confined one needs a row such as
     /// `sandbox-landlock`.
     pub mode: SandboxMode,
-    /// The network of confined agents.
+    /// The network of confined agents: `no-tcp` needs `sandbox-landlock`, `none` `sandbox-bubblewrap`.
     pub network: Network,
     /// Folders besides the workspace that `workspace-write` may write to, as absolute paths; by
     /// default the temporary ones: /tmp, /var/tmp, /dev/shm and `$TMPDIR`.

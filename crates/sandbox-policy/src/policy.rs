@@ -1,6 +1,11 @@
 //! The terms: what may be written and reached.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+use crate::Refusal;
 
 /// How far an agent's processes are confined. Names are the wire's.
 #[derive(
@@ -76,6 +81,8 @@ pub enum Network {
     Full,
     /// No TCP, neither as client nor as server. Other protocols, such as UDP, stay.
     NoTcp,
+    /// None of it, but for a loopback interface of the session's own.
+    None,
 }
 
 impl Network {
@@ -84,6 +91,7 @@ impl Network {
         match self {
             Self::Full => "full",
             Self::NoTcp => "no-tcp",
+            Self::None => "none",
         }
     }
 }
@@ -100,6 +108,49 @@ pub struct Policy {
     /// Absolute paths of the folders besides the workspace that `workspace-write` may write to.
     /// They existed when the host started.
     pub writable_folders: Vec<PathBuf>,
+}
+
+/// Folders and devices that stay writable in every mode: what has no content of its own. A system may
+/// lack some.
+pub const DEVICES: [&str; 8] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
+
+impl Policy {
+    /// The folders that may be written: there are all of them, and none is everything.
+    pub fn writable(&self) -> Result<Vec<PathBuf>, Refusal> {
+        if self.mode != SandboxMode::WorkspaceWrite {
+            return Ok(Vec::new());
+        }
+        let folders = std::iter::once(&self.workspace_root).chain(&self.writable_folders);
+        folders.map(|folder| check_writable(folder).map(|()| folder.clone())).collect()
+    }
+}
+
+fn check_writable(folder: &Path) -> Result<(), Refusal> {
+    let name = folder.display();
+    let look = |path: &Path| {
+        std::fs::metadata(path).map_err(|error| {
+            Refusal(format!("`{name}`, which is to be writable, cannot be opened: {error}"))
+        })
+    };
+    let (here, root) = (look(folder)?, look(Path::new("/"))?);
+    if !here.is_dir() {
+        return Err(Refusal(format!("`{name}`, which is to be writable, is not a folder")));
+    }
+    if (here.dev(), here.ino()) == (root.dev(), root.ino()) {
+        return Err(Refusal(format!(
+            "`{name}` is the whole file system, so nothing would be confined: start the host in the folder to work in"
+        )));
+    }
+    Ok(())
 }
 
 /// The temporary folders of this system: the usual ones, shared memory, and `$TMPDIR` as `variable`.

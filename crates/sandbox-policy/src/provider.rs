@@ -44,7 +44,8 @@ pub trait SandboxProvider: Send + Sync {
     fn supports(&self, mode: SandboxMode, network: Network) -> Result<(), Refusal>;
 
     /// What a program is to be started with so that `policy`, a confined one, holds for it and for
-    /// everything it starts. Asked for each start; looks at the file system.
+    /// everything it starts. Asked for each start; looks at the file system, and may block for some
+    /// milliseconds.
     fn confine(&self, policy: &Policy) -> Result<Confinement, Refusal>;
 
     /// What it leaves open on this system, a sentence each, for people.

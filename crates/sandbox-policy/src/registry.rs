@@ -23,7 +23,7 @@ use crate::{
 #[expect(missing_docs, reason = "fields are named after the placeholders in the message")]
 pub enum PolicyError {
     #[error(
-        "sandbox mode `{mode}` needs a sandbox provider, and none is mounted: add the row `sandbox-landlock`, or use `danger-full-access`, which confines nothing"
+        "sandbox mode `{mode}` needs a sandbox provider, and none is mounted: add the row `sandbox-landlock` (or `sandbox-bubblewrap`), or use `danger-full-access`, which confines nothing"
     )]
     NoProvider { mode: &'static str },
     #[error(
@@ -100,7 +100,8 @@ impl PolicyRegistry {
     }
 
     /// What a process of this agent has to be started with. Fails when the agent's policy cannot be
-    /// enforced here. Looks at the file system for a confined mode.
+    /// enforced here. Blocks, for a confined mode, while its provider looks at the file system or runs a
+    /// program.
     ///
     /// Ask it after the activity that [`PolicyRegistry::add_activity_probe`] reports has begun: a
     /// change of mode is then either seen here or refused.

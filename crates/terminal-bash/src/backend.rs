@@ -6,6 +6,7 @@ use dsh_core::async_trait;
 use sandbox_policy::{Enforced, PolicyRegistry};
 use subprocess::{SpawnError, TerminalHost, TerminalSize, TerminalSpec};
 use terminal::{OpenRequest, TerminalBackend, TerminalError, TerminalSession};
+use tokio::task::spawn_blocking;
 
 use crate::{
     config::Config,
@@ -39,9 +40,11 @@ impl TerminalBackend for BashBackend {
     async fn open(&self, request: OpenRequest) -> Result<Arc<dyn TerminalSession>, TerminalError> {
         let config = &self.config;
         let place = self.places.take(request.owner.instance(), &config.limits)?;
-        let Enforced { policy, confinement } = self
-            .policy
-            .require_enforceable(&request.owner)
+        let (policies, owner) = (Arc::clone(&self.policy), Arc::clone(&request.owner));
+        // A provider may have to wait for a program.
+        let enforced = spawn_blocking(move || policies.require_enforceable(&owner)).await;
+        let Enforced { policy, confinement } = enforced
+            .map_err(|error| TerminalError::Backend(format!("asking for the sandbox: {error}")))?
             .map_err(|error| TerminalError::ShellStartFailed(error.to_string()))?;
         // Whether it exists is the host's to say, where the shell will run.
         let cwd = match &request.cwd {

@@ -83,6 +83,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
     say(&format!("seed {seed}, {} sessions, {} minutes", options.sessions, options.minutes))?;
     let time = Duration::from_secs_f64(options.minutes * 60.0);
+    // As `dsh` does, first: sessions then have control groups, where there may be any.
+    subprocess::start_supervisor(subprocess::Reach::Everything)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     // On a worker of the runtime, where a host's calls run too.
     let sessions = options.sessions;
