@@ -1173,7 +1173,7 @@ fn what_may_be_a_prompt_is_looked_at_sooner_than_an_echo() {
         let mut exchange = Exchange::begin(Duration::ZERO, LIMITS, InputFacts::default());
         exchange.output(millis(10), 4, shape);
         match exchange.step(millis(10)) {
-            Step::Wait(until) => until - millis(10),
+            Step::Wait(until) => until.saturating_sub(millis(10)),
             Step::Look(_) => Duration::ZERO,
             other => panic!("{other:?}"),
         }

@@ -1,4 +1,5 @@
 //! Limits: a session that reaches one is ended whole and says at which, and no other one is touched.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::time::Duration;
 
