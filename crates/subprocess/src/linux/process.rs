@@ -497,8 +497,12 @@ impl TerminalProcess for LocalProcess {
             failed(io::Error::new(io::ErrorKind::InvalidInput, reason))
         })?;
         let group = Pid::from_raw(pgid).ok_or(SignalError::NoForegroundGroup)?;
-        kill_process_group(group, signal).map_err(|error| failed(error.into()))?;
-        Ok(pgid)
+        match kill_process_group(group, signal) {
+            // A group that has ended stays in front until the shell takes its place. A signal to one
+            // that is not collected yet is no error either.
+            Ok(()) | Err(Errno::SRCH) => Ok(pgid),
+            Err(error) => Err(failed(error.into())),
+        }
     }
 
     fn cwd(&self) -> Option<PathBuf> {

@@ -53,9 +53,10 @@ async fn signals(it: Arc<Bench>) -> Result<(), Failure> {
     let session = it.session().await?;
     let shell = it.terminals.signal(&session.agent, &session.id, Signal::Kill).await;
     refused("SIGKILL for the shell", shell, "SHELL_KILL_REFUSED")?;
-    for name in [Signal::Interrupt, Signal::Kill] {
+    for name in [Signal::Terminate, Signal::Kill] {
         let operation = session.start_waiting()?;
-        // Until it is in front the signal is for the shell, which does not mind.
+        // Until it is in front the signal is for the shell, which ignores the one and is spared the
+        // other.
         while !operation.is_settled() {
             match it.terminals.signal(&session.agent, &session.id, name).await {
                 Ok(receipt) => {
