@@ -41,19 +41,8 @@ print(*curses.wrapper(form), file=open("form.txt", "w"))
 """
 
 
-MENU = r"""
-import os, termios, tty
-before = termios.tcgetattr(0)
-tty.setraw(0)
-names, at, key = [b'apple', b'banana', b'cherry'], 0, b''
-while key != b'\r':
-    rows = [(b'\x1b[7m> ' if n == at else b'  ') + names[n] + b'\x1b[m\x1b[K\r\n' for n in range(3)]
-    os.write(1, (b'\x1b[3A' if key else b'') + b''.join(rows))
-    key = os.read(0, 10)
-    at += {b'\x1b[A': -1, b'\x1b[B': 1}.get(key, 0)
-termios.tcsetattr(0, termios.TCSANOW, before)
-print('picked', names[at].decode())
-"""
+# One program for both: the backend's own tests drive it without a client.
+MENU = pathlib.Path(__file__).parents[3] / "terminal-bash/tests/cases/victims/menu.py"
 
 
 class Terminal:
@@ -177,7 +166,7 @@ async def fzf(terminal):
 
 
 async def menu(terminal):
-    pathlib.Path("menu.py").write_text(MENU)
+    pathlib.Path("menu.py").write_text(MENU.read_text())
     await terminal.send("python3 menu.py", "[state: waiting for input (python3)]")
     await terminal.screen("[screen: main screen", "column 1: > apple]")
     await terminal.keys("Down", expect=["> banana\n", "column 1: > banana]"])

@@ -1,8 +1,8 @@
 //! Who belongs to a session.
 //!
 //! - A process belongs to a session by any one of: being below its leader, its session, its
-//!   controlling terminal, its [`Mark`], its control group. The host is the reaper of orphans, so whatever left the tree
-//!   of the leader is still in the tree of the host.
+//!   controlling terminal, its [`Mark`], its control group. The host is the reaper of orphans, so
+//!   whatever left the tree of the leader is still in the tree of the host.
 //! - The host's own children, and what they started, belong to nobody here.
 //! - The order is children first, leaders last.
 

@@ -1,6 +1,6 @@
-//! The calls that need `unsafe`: the start of a child, from `clone` to `exec`, the fork of
-//! the supervisor, a look into another process's memory, a question to the C library, the descriptor inside portable-pty's master, and the promise tokio
-//! wants about a descriptor it watches.
+//! The calls that need `unsafe`: the start of a child, from `clone` to `exec`, the fork of the
+//! supervisor, a look into another process's memory, a question to the C library, the descriptor
+//! inside portable-pty's master, and the promise tokio wants about a descriptor it watches.
 //!
 //! This is the one module of the crate where `unsafe` is allowed; each use says why it is sound.
 #![expect(unsafe_code, reason = "the audited module of the crate")]
