@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use agents::{Agent, AgentStatus};
+use agents::{Agent, AgentStatus, Notice};
 use dsh_core::Cancel;
 use futures_util::FutureExt as _;
 use jobs::JobId;
@@ -196,7 +196,7 @@ impl Conversation {
     }
 
     fn take_notices(&mut self) {
-        for notice in self.agent.inbox().drain() {
+        for notice in self.agent.inbox().drain().into_iter().filter(Notice::deliver) {
             self.log(Event::notice(&notice.text));
             self.observer.event(LoopEvent::Notice(&notice.text));
             self.history.push(Message::Notice { content: notice.text });

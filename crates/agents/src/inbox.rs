@@ -17,14 +17,16 @@
 //!         () = agent.inbox().wake() => {} // a turn of its own, about the notices
 //!     }
 //!     // In every step of the turn, before the model is asked:
-//!     for notice in agent.inbox().drain() { /* … notice.text … */ }
+//!     for notice in agent.inbox().drain() {
+//!         if notice.deliver() { /* … notice.text … */ }
+//!     }
 //! }
 //! # }
 //! ```
 
 use std::sync::{
     Arc, Mutex, MutexGuard,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicU8, Ordering},
 };
 
 use dsh_core::lock;
@@ -32,17 +34,26 @@ use tokio::sync::watch;
 
 /// Whether the model has been told of something already. Clones share it; it is set once.
 #[derive(Clone, Debug, Default)]
-pub struct Told(Arc<AtomicBool>);
+pub struct Told(Arc<AtomicU8>);
 
 impl Told {
+    const SET: u8 = 1;
+    const BY_NOTICE: u8 = 2;
+
     /// The model knows.
     pub fn set(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.0.store(Self::SET, Ordering::SeqCst);
     }
 
-    /// Whether it knows.
+    /// Whether it knows, by other means than a notice.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.load(Ordering::SeqCst) == Self::SET
+    }
+
+    /// Sets it, for a notice whose place a later one takes that tells the same; false where the model
+    /// has read that one, so that the later one tells only what is new.
+    pub fn supersede(&self) -> bool {
+        self.0.compare_exchange(0, Self::SET, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }
 
@@ -84,6 +95,14 @@ impl Notice {
     #[must_use]
     pub fn unless(self, told: Told) -> Self {
         Self { told: Some(told), ..self }
+    }
+
+    /// The model reads it now; false where it is obsolete, and must not be read. Whoever hands a notice
+    /// to a model asks for this last.
+    pub fn deliver(&self) -> bool {
+        let Some(Told(state)) = &self.told else { return true };
+        let told = state.compare_exchange(0, Told::BY_NOTICE, Ordering::SeqCst, Ordering::SeqCst);
+        told != Err(Told::SET)
     }
 
     /// Whether the model has learned of it by other means.
@@ -230,6 +249,20 @@ mod tests {
         inbox.push(Notice::new("three").unless(told));
         assert_eq!(inbox.arrived().now_or_never(), None);
         assert_eq!(inbox.drain(), []);
+    }
+
+    #[test]
+    fn a_notice_takes_the_place_of_one_that_was_not_read() {
+        let inbox = Inbox::new();
+        let (first, second) = (Told::default(), Told::default());
+        inbox.push(Notice::new("one").unless(first.clone()));
+        let drained = inbox.drain();
+        assert!(first.supersede(), "drained is not read");
+        assert!(!drained[0].deliver());
+        inbox.push(Notice::new("one, two").unless(second.clone()));
+        assert!(inbox.drain()[0].deliver());
+        assert!(!second.supersede());
+        assert!(!second.is_set());
     }
 
     #[test]

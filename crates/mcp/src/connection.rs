@@ -165,7 +165,7 @@ impl Connection {
     /// them as told.
     pub(crate) fn take_untold(&self) -> Vec<String> {
         let untold = std::mem::take(&mut *lock(&self.untold));
-        let untold = untold.into_iter().filter(|it| !it.is_obsolete()).map(|it| it.text);
+        let untold = untold.into_iter().filter(Notice::deliver).map(|it| it.text);
         let untold: Vec<String> = untold.collect();
         if let (Some(agent), Some(log)) = (self.agent.get(), self.log.get()) {
             for notice in &untold {

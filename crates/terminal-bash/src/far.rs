@@ -105,7 +105,7 @@ impl FarShells {
         launcher: Box<dyn TerminalProcess>,
         far: Far,
     ) -> Result<Arc<dyn TerminalSession>, TerminalError> {
-        let OpenRequest { session_id, owner, cwd, cancel } = request;
+        let OpenRequest { session_id, owner, cwd, cancel, changes: _ } = request;
         let side = FarSide { far, cwd, refused: None, directory: None, ended: None, pastes: false };
         let shell = Shell { process: launcher, nonce: random()?, far: Some(side) };
         let config = Arc::clone(&self.config);

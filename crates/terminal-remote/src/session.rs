@@ -10,9 +10,9 @@ use std::{
 
 use dsh_core::async_trait;
 use terminal::{
-    CloseRequest, KeysRequest, ReadPage, ReadRequest, ScreenSnapshot, SearchPage, SearchRequest,
-    SendOperation, SendRequest, SessionStatus, Signal, SignalReceipt, TerminalError,
-    TerminalSession, WaitOutcome, WaitRequest, WindowSize,
+    ByHand, CloseRequest, KeysRequest, ReadPage, ReadRequest, ScreenSnapshot, SearchPage,
+    SearchRequest, SendOperation, SendRequest, SessionStatus, Signal, SignalReceipt, TerminalError,
+    TerminalSession, WaitOutcome, WaitRequest, Watcher, WindowSize,
 };
 
 use terminal_bash::far::Far;
@@ -162,6 +162,14 @@ impl TerminalSession for RemoteSession {
 
     async fn wait(&self, request: WaitRequest) -> Result<WaitOutcome, TerminalError> {
         self.near.wait(request).await
+    }
+
+    async fn watch(&self) -> Result<Box<dyn Watcher>, TerminalError> {
+        self.near.watch().await
+    }
+
+    async fn type_by_hand(&self, input: ByHand) -> Result<(), TerminalError> {
+        self.near.type_by_hand(input).await
     }
 
     async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError> {

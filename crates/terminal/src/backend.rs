@@ -16,11 +16,13 @@ use dsh_core::{Cancel, async_trait};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    changes::Changes,
     error::TerminalError,
     keys::KeyPress,
     outcome::{Foreground, ReadPage, SearchPage, SendOutcome, SessionStatus},
     screen::ScreenSnapshot,
     waiting::{WaitOutcome, WaitRequest},
+    watching::{ByHand, Watcher},
 };
 
 /// Opaque id of a published session, `pty-N`. Minted by the registry.
@@ -204,6 +206,9 @@ pub struct OpenRequest {
     pub cwd: Option<String>,
     /// Cancelled when the caller gives up, the owner goes, or the service stops.
     pub cancel: Cancel,
+    /// To be told whenever a send of the session has settled or its top-level process has ended, for
+    /// whoever follows what the sessions do.
+    pub changes: Changes,
 }
 
 /// A signal that may be sent to the foreground process group.
@@ -430,6 +435,24 @@ pub trait TerminalSession: Send + Sync {
     async fn wait(&self, request: WaitRequest) -> Result<WaitOutcome, TerminalError> {
         drop(request);
         Err(TerminalError::NotSupported { what: "waiting" })
+    }
+
+    /// Watches what is shown from now on, whoever types; costs the session nothing that grows with
+    /// the watchers, and never delays it.
+    async fn watch(&self) -> Result<Box<dyn Watcher>, TerminalError> {
+        Err(TerminalError::NotSupported { what: "watching" })
+    }
+
+    /// Types for a person, also beside a send that runs: never in the middle of a line of it. What
+    /// comes of it belongs to that send, or else to the next one, but a status of a command that the
+    /// person gave is not told as the agent's.
+    ///
+    /// [`ByHand::typed`] is called as soon as it is typed, also if this future was dropped
+    /// meanwhile. `SECRET_SHOWN` for a secret that the terminal would show, `INPUT_TOO_LARGE` for
+    /// more than the terminal takes at the moment; nothing was typed then.
+    async fn type_by_hand(&self, input: ByHand) -> Result<(), TerminalError> {
+        drop(input);
+        Err(TerminalError::NotSupported { what: "typing by hand" })
     }
 
     /// Signals the foreground process group, never a guess.

@@ -22,6 +22,12 @@ pub enum TerminalError {
     ForeignSession { id: String },
     #[error("terminal session {id} is busy with another send: wait for it, or signal it")]
     SendActive { id: String },
+    #[error("a person has taken over {id}: read it, or wait until it is given back")]
+    LeaseHeld { id: String },
+    #[error(
+        "terminal session {id} shows what is typed now: the secret was not typed; wait until it asks for one"
+    )]
+    SecretShown { id: String },
     #[error("terminal session {id} has exited: it can be read and closed")]
     SessionExited { id: String },
     #[error(
@@ -80,6 +86,8 @@ impl TerminalError {
             Self::NoSession { .. } => "NO_SESSION",
             Self::ForeignSession { .. } => "FOREIGN_SESSION",
             Self::SendActive { .. } => "SEND_ACTIVE",
+            Self::LeaseHeld { .. } => "LEASE_HELD",
+            Self::SecretShown { .. } => "SECRET_SHOWN",
             Self::SessionExited { .. }
             | Self::SessionClosing { .. }
             | Self::LimitReached { .. } => "SESSION_EXITED",

@@ -38,10 +38,13 @@ impl Setup {
             Ok(live) => live,
             Err(error) => return Err(self.table.withdraw(number, &self.caller, error)),
         };
-        let id = self.admitted.id.clone();
-        let session = Session::new(number, id, self.name.clone(), self.kind.clone(), live);
-        let session = Arc::new(session);
-        let Err(lost) = self.table.publish(&session, &self.caller) else { return Ok(session) };
+        let owner = Arc::clone(&self.request.owner);
+        let (name, kind) = (self.name.clone(), self.kind.clone());
+        let session = Arc::new(Session::new(&self.admitted, owner, name, kind, live));
+        let Err(lost) = self.table.publish(&session, &self.caller) else {
+            self.admitted.changes.tell();
+            return Ok(session);
+        };
         let close =
             session.close(&self.table, CloseRequest::at_once("rolled back"), &Handle::current());
         if let Err(failure) = close.finished().await {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use agents::{Agent, AgentRegistry};
 use dsh_core::{Cancel, Scope, ScopedMap, scope::ScopeClosed, scoped_map::ContributeError};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::watch};
 
 use crate::{
     backend::{
@@ -22,12 +22,14 @@ use crate::{
     },
     closing::dispose,
     error::TerminalError,
+    lease::Lease,
     opening::{CallerGuard, Setup},
     outcome::{ReadPage, SearchPage, SessionStatus},
     screen::ScreenSnapshot,
     session::Session,
     table::{Admission, Selection, Table},
     waiting::{WaitCondition, WaitOutcome, WaitRequest},
+    watching::Watcher,
 };
 
 /// What an entry of the registry of backends is called. A plugin that registers one claims its type
@@ -74,6 +76,15 @@ pub struct SessionSnapshot {
     pub pid: Option<u32>,
     /// Whether it runs.
     pub status: SessionStatus,
+}
+
+/// What is going on in a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// A send of its owner runs.
+    pub sending: bool,
+    /// A person has taken it over.
+    pub taken_over: bool,
 }
 
 impl TerminalRegistry {
@@ -193,6 +204,7 @@ impl TerminalRegistry {
             owner: Arc::clone(owner),
             cwd,
             cancel: admitted.cancel.clone(),
+            changes: admitted.changes.clone(),
         };
         let (table, caller) = (Arc::clone(&self.table), cancel.clone());
         Ok(Setup { table, admitted, kind, name, request, caller })
@@ -228,8 +240,8 @@ impl TerminalRegistry {
 
     /// Reserves the session's one slot and starts an exchange. Never blocks.
     ///
-    /// Fails with `NO_SESSION`, `SESSION_EXITED` (exited, or being closed), `SEND_ACTIVE` until
-    /// the earlier one has settled, and what the backend refuses at once.
+    /// Fails with `NO_SESSION`, `SESSION_EXITED` (exited, or being closed), `LEASE_HELD` while a
+    /// person has taken the session over, `SEND_ACTIVE` until the earlier one has settled, and what the backend refuses at once.
     pub fn start_send(
         &self,
         owner: &Arc<Agent>,
@@ -266,7 +278,7 @@ impl TerminalRegistry {
     }
 
     /// Changes the size of the window. `INVALID_ARGS` for one that no window has,
-    /// `SESSION_EXITED`, `NOT_SUPPORTED`.
+    /// `SESSION_EXITED`, `LEASE_HELD`, `NOT_SUPPORTED`.
     pub async fn resize(
         &self,
         owner: &Arc<Agent>,
@@ -333,7 +345,8 @@ impl TerminalRegistry {
         session.search(request).await
     }
 
-    /// Signals the foreground process group. `SESSION_EXITED` when the session has exited.
+    /// Signals the foreground process group. `SESSION_EXITED` when the session has exited,
+    /// `LEASE_HELD` while a person has taken it over.
     pub async fn signal(
         &self,
         owner: &Arc<Agent>,
@@ -347,6 +360,32 @@ impl TerminalRegistry {
     /// Exited ones stay until they are closed.
     pub fn list(&self, owner: &Arc<Agent>) -> Vec<SessionSnapshot> {
         self.table.of_owner(owner).iter().map(|session| session.snapshot()).collect()
+    }
+
+    /// For the operator of the host: the published sessions of all agents, in order of opening.
+    pub fn sessions(&self) -> Vec<(Arc<Agent>, SessionSnapshot, Activity)> {
+        let all = self.table.open(&Selection::All);
+        let told = |it: Arc<Session>| (Arc::clone(&it.owner), it.snapshot(), it.activity());
+        all.into_iter().map(told).collect()
+    }
+
+    /// For the operator of the host: counts the changes of what [`Self::sessions`] tells.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.table.changes().follow()
+    }
+
+    /// For the operator of the host: watches a session of any agent, also one that has exited.
+    /// `NO_SESSION`, `NOT_SUPPORTED` where the backend cannot.
+    pub async fn watch(&self, id: &str) -> Result<Box<dyn Watcher>, TerminalError> {
+        self.table.find_any(id)?.watch().await
+    }
+
+    /// For the operator of the host: takes over a session of any agent. While the lease is held, each
+    /// new send, key press, signal and change of size by the owner fails with `LEASE_HELD`; a send
+    /// that runs goes on, and everything else works. `NO_SESSION`, `SESSION_EXITED`, `LEASE_HELD` if
+    /// another person has taken it over.
+    pub fn take_over(&self, id: &str) -> Result<Lease, TerminalError> {
+        Lease::take(self.table.find_any(id)?)
     }
 
     /// True from the start of a spawn to the end of the close, without a gap. A rollback that

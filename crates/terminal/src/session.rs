@@ -3,6 +3,7 @@
 //! Guarantees:
 //! - at most one send is live: the slot is taken before the backend is asked, and a backend that
 //!   refuses or panics gives it back;
+//! - while a person has taken the session over nothing of its owner is begun that types or signals;
 //! - at most one close runs, on its own task; whoever asks meanwhile joins it; after a failure the
 //!   next one starts anew;
 //! - a panic of the backend is an error of the operation.
@@ -13,8 +14,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use agents::Agent;
 use dsh_core::{lock, panic_text};
 use futures_util::FutureExt as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{runtime::Handle, sync::watch};
 
 use crate::{
@@ -22,12 +25,15 @@ use crate::{
         CloseRequest, KeysRequest, ReadRequest, SearchRequest, SendOperation, SendRequest,
         SessionId, Signal, SignalReceipt, TerminalSession, WindowSize,
     },
+    by_hand::{Deed, Telling},
+    changes::Changes,
     error::TerminalError,
     outcome::{ReadPage, SearchPage, SessionStatus},
-    registry::SessionSnapshot,
+    registry::{Activity, SessionSnapshot},
     screen::ScreenSnapshot,
-    table::Table,
+    table::{Admitted, Table},
     waiting::{WaitOutcome, WaitRequest},
+    watching::{ByHand, TypedByHand, Watcher},
 };
 
 /// A session that a backend opened.
@@ -37,8 +43,19 @@ pub(crate) struct Session {
     pub(crate) name: Option<String>,
     pub(crate) kind: String,
     pub(crate) live: Arc<dyn TerminalSession>,
-    slot: Mutex<Slot>,
+    pub(crate) owner: Arc<Agent>,
+    hold: Mutex<Hold>,
     closing: Mutex<Option<CloseResult>>,
+    /// What the owner was told of a person.
+    telling: Arc<Mutex<Telling>>,
+    changes: Changes,
+}
+
+/// Who may type.
+struct Hold {
+    slot: Slot,
+    /// A person has taken the session over.
+    leased: bool,
 }
 
 enum Slot {
@@ -68,15 +85,26 @@ impl Close {
 }
 
 impl Session {
+    /// One that was just opened.
     pub(crate) fn new(
-        number: u64,
-        id: SessionId,
+        admitted: &Admitted,
+        owner: Arc<Agent>,
         name: Option<String>,
         kind: String,
         live: Arc<dyn TerminalSession>,
     ) -> Self {
-        let (slot, closing) = (Mutex::new(Slot::Free), Mutex::new(None));
-        Self { number, id, name, kind, live, slot, closing }
+        Self {
+            number: admitted.number,
+            id: admitted.id.clone(),
+            name,
+            kind,
+            live,
+            owner,
+            hold: Mutex::new(Hold { slot: Slot::Free, leased: false }),
+            closing: Mutex::new(None),
+            telling: Arc::default(),
+            changes: admitted.changes.clone(),
+        }
     }
 
     pub(crate) fn snapshot(&self) -> SessionSnapshot {
@@ -87,6 +115,11 @@ impl Session {
             pid: self.live.pid(),
             status: self.live.status(),
         }
+    }
+
+    pub(crate) fn activity(&self) -> Activity {
+        let hold = lock(&self.hold);
+        Activity { sending: hold.slot.is_taken(), taken_over: hold.leased }
     }
 
     /// Starts an exchange, unless one is live.
@@ -109,16 +142,14 @@ impl Session {
         &self,
         begin: impl FnOnce(&dyn TerminalSession) -> Result<Arc<dyn SendOperation>, TerminalError>,
     ) -> Result<Arc<dyn SendOperation>, TerminalError> {
-        if lock(&self.closing).is_some() {
-            return Err(TerminalError::SessionClosing { id: self.id.to_string() });
-        }
-        self.require_running()?;
+        self.require_open()?;
         let reserved = self.reserve()?;
         let start = AssertUnwindSafe(|| begin(&*self.live));
         let started = std::panic::catch_unwind(start);
         let operation =
             started.unwrap_or_else(|panic| Err(panicked("writing to", &self.id, &*panic)))?;
         reserved.fill(Arc::clone(&operation));
+        self.changes.tell();
         Ok(operation)
     }
 
@@ -136,6 +167,7 @@ impl Session {
 
     pub(crate) async fn resize(&self, size: WindowSize) -> Result<(), TerminalError> {
         self.require_running()?;
+        self.require_own()?;
         contain("resizing", &self.id, async { self.live.resize(size).await }).await
     }
 
@@ -145,7 +177,65 @@ impl Session {
 
     pub(crate) async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError> {
         self.require_running()?;
+        self.require_own()?;
         contain("signalling", &self.id, async { self.live.signal(signal).await }).await
+    }
+
+    pub(crate) async fn watch(&self) -> Result<Box<dyn Watcher>, TerminalError> {
+        contain("watching", &self.id, async { self.live.watch().await }).await
+    }
+
+    /// A person takes the session over.
+    pub(crate) fn take_over(&self) -> Result<(), TerminalError> {
+        self.require_open()?;
+        let mut hold = lock(&self.hold);
+        if std::mem::replace(&mut hold.leased, true) {
+            return Err(TerminalError::LeaseHeld { id: self.id.to_string() });
+        }
+        drop(hold);
+        self.changes.tell();
+        Ok(())
+    }
+
+    /// The person who had taken it over gives it back.
+    pub(crate) fn give_back(&self) {
+        lock(&self.hold).leased = false;
+        self.changes.tell();
+    }
+
+    /// Types for a person, and tells the owner as soon as it was typed.
+    pub(crate) async fn type_by_hand(
+        &self,
+        text: SecretString,
+        secret: bool,
+    ) -> Result<(), TerminalError> {
+        self.require_open()?;
+        let (told, owner, id) = (text.clone(), Arc::clone(&self.owner), self.id.clone());
+        let telling = Arc::clone(&self.telling);
+        let typed = move |TypedByHand { hidden }| {
+            let text = told.expose_secret();
+            let deed = if hidden || secret {
+                // Enter is no part of a secret's length.
+                Deed::Hidden(text.len() - usize::from(secret))
+            } else {
+                Deed::Shown(text.to_owned())
+            };
+            lock(&telling).tell(&owner, &id, deed);
+        };
+        let input = ByHand { text, secret, typed: Box::new(typed) };
+        contain("typing into", &self.id, async { self.live.type_by_hand(input).await }).await
+    }
+
+    /// Signals for a person, and tells the owner.
+    pub(crate) async fn signal_by_hand(
+        &self,
+        signal: Signal,
+    ) -> Result<SignalReceipt, TerminalError> {
+        self.require_open()?;
+        let sent = async { self.live.signal(signal).await };
+        let receipt = contain("signalling", &self.id, sent).await?;
+        lock(&self.telling).tell(&self.owner, &self.id, Deed::Signal(signal));
+        Ok(receipt)
     }
 
     /// Starts a close on `runtime`, or joins the one that runs. Once it succeeded the session is
@@ -168,7 +258,10 @@ impl Session {
             let close = async { session.live.close(request).await };
             let closed = contain("closing", &session.id, close).await;
             match &closed {
-                Ok(()) => table.remove(session.number),
+                Ok(()) => {
+                    table.remove(session.number);
+                    session.changes.tell();
+                }
                 Err(error) => {
                     tracing::warn!(session = %session.id, %error, "close failed");
                     *lock(&session.closing) = None;
@@ -177,6 +270,21 @@ impl Session {
             sender.send_replace(Some(closed));
         });
         Close { started: true, result }
+    }
+
+    fn require_open(&self) -> Result<(), TerminalError> {
+        if lock(&self.closing).is_some() {
+            return Err(TerminalError::SessionClosing { id: self.id.to_string() });
+        }
+        self.require_running()
+    }
+
+    /// Refuses the owner while a person has taken the session over.
+    fn require_own(&self) -> Result<(), TerminalError> {
+        if lock(&self.hold).leased {
+            return Err(TerminalError::LeaseHeld { id: self.id.to_string() });
+        }
+        Ok(())
     }
 
     fn require_running(&self) -> Result<(), TerminalError> {
@@ -193,36 +301,44 @@ impl Session {
     }
 
     fn reserve(&self) -> Result<Reservation<'_>, TerminalError> {
-        let mut slot = lock(&self.slot);
-        let taken = match &*slot {
-            Slot::Free => false,
-            Slot::Starting => true,
-            Slot::Taken(operation) => !operation.is_settled(),
-        };
-        if taken {
+        let mut hold = lock(&self.hold);
+        if hold.leased {
+            return Err(TerminalError::LeaseHeld { id: self.id.to_string() });
+        }
+        if hold.slot.is_taken() {
             return Err(TerminalError::SendActive { id: self.id.to_string() });
         }
-        *slot = Slot::Starting;
-        Ok(Reservation { slot: &self.slot })
+        hold.slot = Slot::Starting;
+        Ok(Reservation { hold: &self.hold })
+    }
+}
+
+impl Slot {
+    fn is_taken(&self) -> bool {
+        match self {
+            Self::Free => false,
+            Self::Starting => true,
+            Self::Taken(operation) => !operation.is_settled(),
+        }
     }
 }
 
 /// The slot while the backend is asked. Dropping it gives the slot back.
 struct Reservation<'a> {
-    slot: &'a Mutex<Slot>,
+    hold: &'a Mutex<Hold>,
 }
 
 impl Reservation<'_> {
     fn fill(self, operation: Arc<dyn SendOperation>) {
-        *lock(self.slot) = Slot::Taken(operation);
+        lock(self.hold).slot = Slot::Taken(operation);
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        let mut slot = lock(self.slot);
-        if matches!(*slot, Slot::Starting) {
-            *slot = Slot::Free;
+        let mut hold = lock(self.hold);
+        if matches!(hold.slot, Slot::Starting) {
+            hold.slot = Slot::Free;
         }
     }
 }

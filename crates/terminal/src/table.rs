@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::{SessionId, TerminalBackend},
+    changes::Changes,
     error::TerminalError,
     session::Session,
 };
@@ -25,6 +26,7 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Table {
     state: Mutex<State>,
+    changes: Changes,
 }
 
 #[derive(Default)]
@@ -93,6 +95,8 @@ pub(crate) struct Admitted {
     pub(crate) cancel: Cancel,
     /// To be cancelled by the setup when it has ended.
     pub(crate) ended: CancellationToken,
+    /// To be told of what happens to the session.
+    pub(crate) changes: Changes,
 }
 
 /// Whose members.
@@ -157,7 +161,7 @@ impl Table {
         let phase = Phase::Opening(opening);
         let member = Member { id: id.clone(), owner, backend: Arc::clone(&backend), phase };
         state.members.insert(number, member);
-        Ok(Admitted { number, id, backend, cancel, ended })
+        Ok(Admitted { number, id, backend, cancel, ended, changes: self.changes.clone() })
     }
 
     /// Publishes a session whose setup succeeded, or says why it is lost. `caller` is the
@@ -238,6 +242,18 @@ impl Table {
             None => {}
         }
         Err(TerminalError::NoSession { id: id.to_owned() })
+    }
+
+    /// The session with this id, whoever owns it.
+    pub(crate) fn find_any(&self, id: &str) -> Result<Arc<Session>, TerminalError> {
+        let all = self.open(&Selection::All);
+        let found = all.into_iter().find(|it| it.id.as_str() == id);
+        found.ok_or_else(|| TerminalError::NoSession { id: id.to_owned() })
+    }
+
+    /// What tells of changes.
+    pub(crate) fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// The published sessions of `agent`, by id.

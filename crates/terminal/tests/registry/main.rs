@@ -3,6 +3,7 @@
 mod closing;
 mod disposal;
 mod fences;
+mod leases;
 mod sends;
 mod spawning;
 

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dsh_core::async_trait;
 use terminal::{
-    CloseRequest, Lines, OpenRequest, ReadPage, ReadRequest, SendOperation, SendRequest,
+    ByHand, CloseRequest, Lines, OpenRequest, ReadPage, ReadRequest, SendOperation, SendRequest,
     SessionStatus, Signal, SignalReceipt, TerminalBackend, TerminalError, TerminalSession,
-    WaitReason,
+    TypedByHand, WaitReason,
 };
 
 use super::{
@@ -190,6 +190,12 @@ impl TerminalSession for ScriptedSession {
         self.script.perform(Step::Read).await?;
         let screen = self.state().screen.clone();
         Ok(page(&screen, lines, count))
+    }
+
+    async fn type_by_hand(&self, input: ByHand) -> Result<(), TerminalError> {
+        self.script.record(format!("type_by_hand {}", self.id));
+        (input.typed)(TypedByHand { hidden: input.secret });
+        Ok(())
     }
 
     async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError> {
