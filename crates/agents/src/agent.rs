@@ -57,12 +57,19 @@ pub struct Agent {
     workspace_root: PathBuf,
     scope: Scope,
     status: watch::Sender<AgentStatus>,
+    /// Of all agents.
+    changes: watch::Sender<u64>,
     inbox: Inbox,
     tool_filter: RwLock<Option<ToolFilter>>,
 }
 
 impl Agent {
-    pub(crate) fn new(id: String, workspace_root: PathBuf, scope: Scope) -> Self {
+    pub(crate) fn new(
+        id: String,
+        workspace_root: PathBuf,
+        scope: Scope,
+        changes: watch::Sender<u64>,
+    ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
             instance: AgentInstance(NEXT.fetch_add(1, Ordering::Relaxed)),
@@ -70,6 +77,7 @@ impl Agent {
             workspace_root,
             scope,
             status: watch::Sender::new(AgentStatus::Idle),
+            changes,
             inbox: Inbox::new(),
             tool_filter: RwLock::new(None),
         }
@@ -109,6 +117,7 @@ impl Agent {
     /// Says what it is doing. For whoever runs its turns.
     pub fn set_status(&self, status: AgentStatus) {
         self.status.send_replace(status);
+        self.changes.send_modify(|count| *count += 1);
     }
 
     /// Its status and the changes of it.

@@ -9,6 +9,7 @@ use dsh_core::{
     Scope, lock,
     scope::{DisposeError, ScopeClosed},
 };
+use tokio::sync::watch;
 
 use crate::agent::{Agent, AgentSpec};
 
@@ -40,12 +41,13 @@ impl From<ScopeClosed> for AgentError {
 pub struct AgentRegistry {
     scope: Scope,
     known: Mutex<Vec<Arc<Agent>>>,
+    changes: watch::Sender<u64>,
 }
 
 impl AgentRegistry {
     /// An empty registry. Agents end with `scope`.
     pub fn new(scope: Scope) -> Self {
-        Self { scope, known: Mutex::default() }
+        Self { scope, known: Mutex::default(), changes: watch::Sender::default() }
     }
 
     /// Creates an agent.
@@ -67,8 +69,14 @@ impl AgentRegistry {
             None => {}
         }
         let scope = self.scope.child(format!("agent `{id}`"))?;
-        let agent = Arc::new(Agent::new(id, spec.workspace_root, scope));
+        let changes = self.changes.clone();
+        scope.defer("list of agents", move || {
+            changes.send_modify(|count| *count += 1);
+            async { Ok(()) }
+        })?;
+        let agent = Arc::new(Agent::new(id, spec.workspace_root, scope, self.changes.clone()));
         known.push(Arc::clone(&agent));
+        self.changes.send_modify(|count| *count += 1);
         Ok(agent)
     }
 
@@ -80,6 +88,12 @@ impl AgentRegistry {
     /// The live agents, oldest first.
     pub fn list(&self) -> Vec<Arc<Agent>> {
         self.known().iter().filter(|agent| !agent.is_ending()).cloned().collect()
+    }
+
+    /// Counts the changes from now on: an agent was created or has ended, or says that it does
+    /// something else.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Whether exactly this instance is live.
@@ -150,6 +164,20 @@ mod tests {
         registry.scope.dispose().await.unwrap();
         assert!(!registry.is_live(&second));
         assert!(matches!(registry.create(spec(None)), Err(AgentError::Disposing)));
+    }
+
+    #[tokio::test]
+    async fn who_follows_the_agents_hears_of_changes() {
+        let registry = AgentRegistry::new(Scope::root("test"));
+        let mut changes = registry.changes();
+        let agent = registry.create(spec(None)).unwrap();
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        agent.set_status(AgentStatus::Busy);
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        registry.dispose(&agent).await.unwrap();
+        assert!(changes.has_changed().unwrap());
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use sandbox_policy::SandboxMode;
+use web::Address;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,6 +14,7 @@ Examples:
   dsh mcp                                   serve the terminal tools to an MCP client over stdio
   dsh mcp --composition my.yml              the same with your own composition
   dsh mcp --sandbox workspace-write         the same, writing to the current folder alone
+  dsh web                                   watch agents in a browser, and step in
   dsh check my.yml                          say all that is wrong with it
   dsh replay casts/*-pty-1.cast             play what `dsh run --record casts` recorded
   dsh doctor                                say what this machine allows
@@ -40,7 +42,7 @@ pub(crate) enum Command {
     Run(Run),
     /// Serve the tools to an MCP client over stdin and stdout.
     Mcp(Mcp),
-    /// Watch agents in a browser. This build can show the configuration of it only.
+    /// Watch agents in a browser, and step in; serve the tools to MCP clients over HTTP.
     Web(Web),
     /// Say all that is wrong with a composition, and start nothing.
     Check(Check),
@@ -63,11 +65,8 @@ impl Command {
         match self {
             Self::Run(run) => run.resume.is_none() && !run.composition.dump_config,
             Self::Mcp(mcp) => !mcp.composition.dump_config,
-            Self::Web(_)
-            | Self::Check(_)
-            | Self::Doctor(_)
-            | Self::Replay(_)
-            | Self::Screenshot(_) => false,
+            Self::Web(web) => !web.composition.dump_config,
+            Self::Check(_) | Self::Doctor(_) | Self::Replay(_) | Self::Screenshot(_) => false,
         }
     }
 }
@@ -120,10 +119,38 @@ pub(crate) struct Mcp {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  dsh web --dump-config")]
+#[command(after_help = "\
+Examples:
+  dsh web                                   open the address that it prints in a browser
+  dsh web --listen 127.0.0.1:0              on a free port
+  dsh web --listen 0.0.0.0:7171 --tls-cert cert.pem --tls-key key.pem --token-file token
+
+MCP clients connect to /mcp with the header `Authorization: Bearer TOKEN`.")]
 pub(crate) struct Web {
     #[command(flatten)]
+    pub(crate) listening: ListeningArgs,
+    #[command(flatten)]
     pub(crate) composition: CompositionArgs,
+}
+
+/// Where to listen, and who is let in.
+#[derive(Debug, Args)]
+pub(crate) struct ListeningArgs {
+    /// Where to listen; port 0 is a free one. Addresses that others can reach want TLS
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<Address>,
+    /// A file with the token in one line [default: a new token, printed]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Speak TLS, with this certificate in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Listen where others can reach it, also without TLS: who listens in can read the token then.
+    #[arg(long)]
+    pub(crate) insecure_listen: bool,
 }
 
 #[derive(Debug, Args)]

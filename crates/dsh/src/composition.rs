@@ -14,7 +14,7 @@ use crate::{
     failure::Failure,
     plugins::{
         AGENT_LOOP, BASE, FRONT_ENDS, MCP, MODEL_OPENAI, MODEL_SCRIPT, OTHER_SANDBOX, SANDBOX,
-        SANDBOX_POLICY, VOCABULARY,
+        SANDBOX_POLICY, VOCABULARY, WEB,
     },
 };
 
@@ -98,10 +98,11 @@ fn read(what: &str, path: &Path, hint: &str) -> Result<String, Failure> {
 }
 
 /// Makes `which` the front end that runs: with the row of the file or one of its own. The rows of
-/// all others stay idle.
+/// all others stay idle, but that of MCP beside the page.
 pub(crate) fn front_end(composition: Composition, which: &'static str) -> Composition {
     let others: Vec<&str> = FRONT_ENDS.into_iter().filter(|it| *it != which).collect();
-    composition.with_front_end(which, &others)
+    let composition = composition.with_front_end(which, &others);
+    if which == WEB { composition.with_front_end(MCP, &[]) } else { composition }
 }
 
 /// Makes a script the model, and the rows of real models idle.
@@ -153,7 +154,7 @@ pub(crate) fn check(args: &CompositionArgs) -> Result<Vec<String>, Failure> {
             }
         }
     };
-    for which in [MCP, AGENT_LOOP] {
+    for which in FRONT_ENDS {
         if let Err(error) = Plan::resolve(&compose(args, rows(which))?, &linked) {
             for found in error.problems {
                 // Which rows there are, and so what a hint names, is the front end's.
@@ -187,9 +188,10 @@ mod tests {
 
     #[test]
     fn one_front_end_and_its_model_run() {
-        let rows = "- name: web\n- name: agent-loop\n- name: mcp\n- name: model-openai\n  disabled: true\n";
+        let rows = "- name: web\n- name: terminal\n- name: agent-loop\n- name: mcp\n- name: model-openai\n  disabled: true\n";
         let demo = |it| scripted(front_end(it, AGENT_LOOP), Value::Array(Vec::new()));
         assert_eq!(running(rows, |it| front_end(it, MCP)), [MCP]);
+        assert_eq!(running(rows, |it| front_end(it, WEB)), [MCP, WEB]);
         assert_eq!(running(rows, without_front_end), [""; 0]);
         assert_eq!(running(rows, demo), [AGENT_LOOP, MODEL_SCRIPT]);
         assert_eq!(running(rows, |it| demo(demo(it))), [AGENT_LOOP, MODEL_SCRIPT]);

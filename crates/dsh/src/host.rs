@@ -2,17 +2,20 @@
 
 use std::{
     io::{IsTerminal as _, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
 };
 
 use anyhow::Context as _;
-use dsh_core::{App, Plan, Service};
+use axum::Router;
+use dsh_core::{App, Composition, Plan, Service};
 use mcp::Mcp;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use web::Web;
 
-use crate::{cli, composition, failure::Failure, plugins::MCP, signals::Watch};
+use crate::{cli, composition, failure::Failure, plugins::{MCP, WEB}, signals::Watch};
 
 /// `dsh mcp`.
 pub(crate) async fn mcp(args: cli::Mcp) -> Result<ExitCode, Failure> {
@@ -37,17 +40,52 @@ pub(crate) async fn mcp(args: cli::Mcp) -> Result<ExitCode, Failure> {
     .await
 }
 
-/// `dsh web`, as far as there is one.
-pub(crate) fn web(args: &cli::Web) -> Result<ExitCode, Failure> {
-    let args = &args.composition;
-    let composition = composition::compose(args, composition::without_front_end)?;
-    match composition::plan(args, &composition)? {
-        None => Ok(ExitCode::SUCCESS),
-        Some(_) => Err(Failure::user(
-            "this build cannot serve a web page yet",
-            "`dsh web --dump-config` shows the composition; `dsh run` shows an agent at work here",
-        )),
+/// `dsh web`.
+pub(crate) async fn web(args: cli::Web) -> Result<ExitCode, Failure> {
+    let composition =
+        composition::compose(&args.composition, |it| composition::front_end(it, WEB))?;
+    let composition = listening(composition, &args.listening)?;
+    let Some(plan) = composition::plan(&args.composition, &composition)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    supervised(plan, async |app, stop| {
+        let web = service::<Web>(app)?;
+        let door = web.open().await.map_err(|error| Failure::user(error.to_string(), ""))?;
+        let token = door.new_token().map(|it| format!("#token={it}"));
+        let mut err = std::io::stderr();
+        writeln!(err, "{}{}", door.url("/"), token.unwrap_or_default()).ok();
+        web.serve(door, Router::new(), stop).await;
+        Ok(ExitCode::SUCCESS)
+    })
+    .await
+}
+
+/// What the command line says of the row `web`.
+fn listening(
+    composition: Composition,
+    args: &cli::ListeningArgs,
+) -> Result<Composition, Failure> {
+    let mut composition = composition;
+    if let Some(address) = args.listen {
+        composition = composition.with_config(WEB, "listen", String::from(address));
     }
+    if let Some(file) = &args.token_file {
+        composition = composition.with_config(WEB, "tokenFile", utf8(file)?);
+    }
+    if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        let tls = json!({ "certificate": utf8(certificate)?, "key": utf8(key)? });
+        composition = composition.with_config(WEB, "tls", tls);
+    }
+    if args.insecure_listen {
+        composition = composition.with_config(WEB, "insecureListen", true);
+    }
+    Ok(composition)
+}
+
+fn utf8(path: &Path) -> Result<&str, Failure> {
+    path.to_str().ok_or_else(|| {
+        Failure::user(format!("the path {} is not UTF-8", path.display()), "give another path")
+    })
 }
 
 /// `dsh check`.

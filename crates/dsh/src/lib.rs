@@ -35,7 +35,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-pub use crate::plugins::{FRONT_ENDS, VOCABULARY};
+pub use crate::plugins::VOCABULARY;
 use crate::{
     cli::{Cli, Command},
     failure::Failure,
@@ -72,7 +72,7 @@ fn start(cli: Cli) -> Result<ExitCode, Failure> {
         match cli.command {
             Command::Run(run) => run::run(run).await,
             Command::Mcp(mcp) => host::mcp(mcp).await,
-            Command::Web(web) => host::web(&web),
+            Command::Web(web) => host::web(web).await,
             Command::Check(check) => host::check(check),
             Command::Replay(replay) => recording::replay(replay).await,
             Command::Screenshot(screenshot) => recording::screenshot(&screenshot),

@@ -19,8 +19,12 @@ use crate::failure::Failure;
 const VARIABLE: &str = "DSH_LOG";
 
 /// The libraries that log what goes through them, and the level up to which none of it is in there.
-const TALKATIVE: [(&str, LevelFilter); 2] =
-    [("rmcp", LevelFilter::WARN), ("async_openai", LevelFilter::OFF)];
+const TALKATIVE: [(&str, LevelFilter); 4] = [
+    ("rmcp", LevelFilter::WARN),
+    ("async_openai", LevelFilter::OFF),
+    ("tungstenite", LevelFilter::WARN),
+    ("tokio_tungstenite", LevelFilter::WARN),
+];
 
 /// Starts logging.
 pub(crate) fn init() -> Result<(), Failure> {

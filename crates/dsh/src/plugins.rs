@@ -23,6 +23,7 @@ use tool_jobs as _;
 use tool_screen as _;
 use tool_terminal as _;
 use tools as _;
+use web as _;
 
 /// Names of rows as DSH writes them.
 pub const VOCABULARY: Vocabulary = Vocabulary {
@@ -33,7 +34,7 @@ pub const VOCABULARY: Vocabulary = Vocabulary {
         ("jobs-local", "jobs"),
         ("session-persistence-jsonl", "session-log"),
     ],
-    not_provided: &["web"],
+    not_provided: &[],
 };
 
 /// Rows the host adds unless the composition has them or another provider of their service.
@@ -55,9 +56,12 @@ pub(crate) const MCP: &str = "mcp";
 /// The front end of `dsh run`.
 pub(crate) const AGENT_LOOP: &str = "agent-loop";
 
-/// All front ends, those included that this host does not provide. One runs, the rows of the
-/// others stay idle.
-pub const FRONT_ENDS: [&str; 3] = [MCP, AGENT_LOOP, "web"];
+/// The front end of `dsh web`.
+pub(crate) const WEB: &str = "web";
+
+/// All front ends. One runs, the rows of the others stay idle; that of MCP serves clients of
+/// `dsh web` too.
+pub(crate) const FRONT_ENDS: [&str; 3] = [MCP, AGENT_LOOP, WEB];
 
 /// The model of `dsh run TASK`, unless the composition has one.
 pub(crate) const MODEL_OPENAI: &str = "model-openai";

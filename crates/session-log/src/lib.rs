@@ -15,10 +15,12 @@ mod file;
 mod log;
 mod path;
 mod read;
+mod runs;
 
 pub use event::{Event, LoggedCall, LoggedResult};
 pub use log::FileLog;
-pub use read::read_log;
+pub use read::{read_log, visit_log};
+pub use runs::LoggedRun;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -52,6 +54,12 @@ pub trait EventLog: Send + Sync {
     /// The logs of agents with this id, in whatever workspace they were, as [`read_log`] reads them:
     /// those of one workspace in the order of their creation. Empty where there are none.
     fn find(&self, id: &str) -> Result<Vec<PathBuf>, LogError>;
+
+    /// The newest logs of all agents, newest first, at most `most` of them. Reads each to its end.
+    fn runs(&self, most: usize) -> Result<Vec<LoggedRun>, LogError>;
+
+    /// The log of one of them; none where there is none of this id.
+    fn find_run(&self, id: &str) -> Result<Option<PathBuf>, LogError>;
 
     /// Calls `tap` with every line written from now on, headers included, for as long as `scope`
     /// lives. Lines of one agent come in order.

@@ -13,7 +13,9 @@ use std::{
 use agents::{Agent, AgentInstance};
 use dsh_core::{Scope, ScopedMap, lock, scoped_map::ContributeError};
 
-use crate::{EventLog, LineTap, LogError, event::Event, file::LogFile, path};
+use crate::{
+    EventLog, LineTap, LogError, event::Event, file::LogFile, path, runs, runs::LoggedRun,
+};
 
 /// Writes logs below one home folder.
 pub struct FileLog(Arc<Inner>);
@@ -69,6 +71,14 @@ impl EventLog for FileLog {
 
     fn find(&self, id: &str) -> Result<Vec<PathBuf>, LogError> {
         path::find(&self.0.home, id)
+    }
+
+    fn runs(&self, most: usize) -> Result<Vec<LoggedRun>, LogError> {
+        runs::newest(&self.0.home, most)
+    }
+
+    fn find_run(&self, id: &str) -> Result<Option<PathBuf>, LogError> {
+        runs::find(&self.0.home, id)
     }
 
     fn tap(&self, scope: &Scope, tap: LineTap) -> Result<(), ContributeError> {

@@ -36,6 +36,23 @@ pub(crate) fn find(home: &Path, id: &str) -> Result<Vec<PathBuf>, LogError> {
     Ok(found)
 }
 
+/// The files of all agents, in no particular order.
+pub(crate) fn all(home: &Path) -> Result<Vec<PathBuf>, LogError> {
+    let mut found = Vec::new();
+    for workspace in entries(&home.join("sessions"))? {
+        for agent in entries(&workspace)? {
+            found.extend(entries(&agent)?.into_iter().filter(|it| number(it).is_some()));
+        }
+    }
+    Ok(found)
+}
+
+/// A short name of a log, which tells nothing of the path.
+pub(crate) fn short_name(home: &Path, log: &Path) -> String {
+    let below = log.strip_prefix(home).unwrap_or(log);
+    format!("{:016x}", fnv1a(below.as_os_str().as_bytes()))
+}
+
 /// What is in a folder, sorted by name; nothing where there is no folder.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
     let read = |folder: &Path| -> io::Result<Vec<PathBuf>> {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read as _},
+    io::{self, BufRead as _, BufReader},
     path::Path,
 };
 
@@ -15,20 +15,37 @@ use crate::LogError;
 /// A last event that was cut by a crash of the host is left out. Damage that does not look like the
 /// end of the file, such as a wrong checksum, is an error.
 pub fn read_log(path: &Path) -> Result<Vec<Value>, LogError> {
-    read_lines(path).map_err(|source| LogError { path: path.to_owned(), source })
+    let mut lines = Vec::new();
+    visit_log(path, |line| lines.push(line))?;
+    Ok(lines)
 }
 
-fn read_lines(path: &Path) -> io::Result<Vec<Value>> {
-    let mut text = Vec::new();
-    // What was decoded before the cut stays in `text`.
-    match zstd::Decoder::new(File::open(path)?)?.read_to_end(&mut text) {
-        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
-        _ => {}
+/// The same, one line at a time: a log may be larger than the memory that its reader wants to spend.
+pub fn visit_log(path: &Path, mut visit: impl FnMut(Value)) -> Result<(), LogError> {
+    let read = visit_text(path, |line| {
+        visit(serde_json::from_slice(line)?);
+        Ok(())
+    });
+    read.map_err(|source| LogError { path: path.to_owned(), source })
+}
+
+/// Hands out every complete line that is not empty, without its newline.
+pub(crate) fn visit_text(
+    path: &Path,
+    mut visit: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut text = BufReader::new(zstd::Decoder::new(File::open(path)?)?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match text.read_until(b'\n', &mut line) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            read => read?,
+        };
+        match line.strip_suffix(b"\n") {
+            None => return Ok(()),
+            Some([]) => {}
+            Some(line) => visit(line)?,
+        }
     }
-    let complete = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    text.truncate(complete);
-    text.split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-        .map(|line| serde_json::from_slice(line).map_err(io::Error::from))
-        .collect()
 }

@@ -3,7 +3,7 @@
 //! Guarantee: what these refuse the host refuses too. The host refuses more: what no schema of one
 //! file can say, such as a service without a provider, two rows of one id, or bounds between keys.
 
-use dsh::{FRONT_ENDS, VOCABULARY};
+use dsh::VOCABULARY;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -88,9 +88,7 @@ fn definitions(facts: &Facts) -> Map<String, Value> {
 }
 
 fn row(facts: &Facts) -> Value {
-    let idle = VOCABULARY.not_provided.iter().copied().filter(|it| FRONT_ENDS.contains(it));
-    let all: Vec<String> =
-        facts.plugins.iter().map(|it| it.name).chain(idle).flat_map(names).collect();
+    let all: Vec<String> = facts.plugins.iter().map(|it| it.name).flat_map(names).collect();
     let configurations: Vec<Value> = facts
         .plugins
         .iter()
