@@ -355,12 +355,28 @@ _dsh() {
             return 0
             ;;
         dsh__subcmd__web)
-            opts="-h --composition --patch --no-home-patch --sandbox --dump-config --help"
+            opts="-h --listen --token-file --tls-cert --tls-key --insecure-listen --composition --patch --no-home-patch --sandbox --dump-config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --composition)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -28,7 +28,7 @@ complete -c dsh -n "__fish_dsh_needs_command" -s h -l help -d 'Print help'
 complete -c dsh -n "__fish_dsh_needs_command" -s V -l version -d 'Print version'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "run" -d 'Run an agent in this terminal'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "mcp" -d 'Serve the tools to an MCP client over stdin and stdout'
-complete -c dsh -n "__fish_dsh_needs_command" -f -a "web" -d 'Watch agents in a browser. This build can show the configuration of it only'
+complete -c dsh -n "__fish_dsh_needs_command" -f -a "web" -d 'Watch agents in a browser, and step in; serve the tools to MCP clients over HTTP'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "check" -d 'Say all that is wrong with a composition, and start nothing'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "replay" -d 'Play the recording of a session in this terminal'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "screenshot" -d 'Draw what a recording shows at one moment, as SVG'
@@ -57,11 +57,16 @@ complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l no-home-patch -d 'Leave 
 complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l dump-config -d 'Print the composed rows as YAML, with defaults filled in, and start nothing'
 complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l structured -d 'Send outputSchema and structuredContent too (many clients then hide the text)'
 complete -c dsh -n "__fish_dsh_using_subcommand mcp" -s h -l help -d 'Print help'
+complete -c dsh -n "__fish_dsh_using_subcommand web" -l listen -d 'Where to listen; port 0 is a free one. Addresses that others can reach want TLS' -r
+complete -c dsh -n "__fish_dsh_using_subcommand web" -l token-file -d 'A file with the token in one line [default: a new token, printed]' -r -F
+complete -c dsh -n "__fish_dsh_using_subcommand web" -l tls-cert -d 'Speak TLS, with this certificate in PEM' -r -F
+complete -c dsh -n "__fish_dsh_using_subcommand web" -l tls-key -d 'The private key of the certificate, in PEM' -r -F
 complete -c dsh -n "__fish_dsh_using_subcommand web" -l composition -d 'YAML list of plugin rows [default: the built-in compositions/terminal.yml]' -r -F
 complete -c dsh -n "__fish_dsh_using_subcommand web" -l patch -d 'Changes of the composition, after those of `$DSH_HOME/patch.yml`; may be given several times' -r -F
 complete -c dsh -n "__fish_dsh_using_subcommand web" -l sandbox -d 'What sessions may do: danger-full-access confines nothing and is the default, workspace-write lets them write to the current folder and temporary ones, read-only to nothing' -r -f -a "danger-full-access\t''
 workspace-write\t''
 read-only\t''"
+complete -c dsh -n "__fish_dsh_using_subcommand web" -l insecure-listen -d 'Listen where others can reach it, also without TLS: who listens in can read the token then'
 complete -c dsh -n "__fish_dsh_using_subcommand web" -l no-home-patch -d 'Leave `$DSH_HOME/patch.yml` out'
 complete -c dsh -n "__fish_dsh_using_subcommand web" -l dump-config -d 'Print the composed rows as YAML, with defaults filled in, and start nothing'
 complete -c dsh -n "__fish_dsh_using_subcommand web" -s h -l help -d 'Print help'
@@ -78,7 +83,7 @@ complete -c dsh -n "__fish_dsh_using_subcommand doctor" -l json -d 'Print one JS
 complete -c dsh -n "__fish_dsh_using_subcommand doctor" -s h -l help -d 'Print help'
 complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "run" -d 'Run an agent in this terminal'
 complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "mcp" -d 'Serve the tools to an MCP client over stdin and stdout'
-complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "web" -d 'Watch agents in a browser. This build can show the configuration of it only'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "web" -d 'Watch agents in a browser, and step in; serve the tools to MCP clients over HTTP'
 complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "check" -d 'Say all that is wrong with a composition, and start nothing'
 complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "replay" -d 'Play the recording of a session in this terminal'
 complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "screenshot" -d 'Draw what a recording shows at one moment, as SVG'

@@ -15,7 +15,12 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use web::Web;
 
-use crate::{cli, composition, failure::Failure, plugins::{MCP, WEB}, signals::Watch};
+use crate::{
+    cli, composition,
+    failure::Failure,
+    plugins::{MCP, WEB},
+    signals::Watch,
+};
 
 /// `dsh mcp`.
 pub(crate) async fn mcp(args: cli::Mcp) -> Result<ExitCode, Failure> {
@@ -61,10 +66,7 @@ pub(crate) async fn web(args: cli::Web) -> Result<ExitCode, Failure> {
 }
 
 /// What the command line says of the row `web`.
-fn listening(
-    composition: Composition,
-    args: &cli::ListeningArgs,
-) -> Result<Composition, Failure> {
+fn listening(composition: Composition, args: &cli::ListeningArgs) -> Result<Composition, Failure> {
     let mut composition = composition;
     if let Some(address) = args.listen {
         composition = composition.with_config(WEB, "listen", String::from(address));

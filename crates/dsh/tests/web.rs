@@ -1,7 +1,5 @@
 //! `dsh web` as a program: where it listens, what it prints, how it ends.
 
-#![expect(clippy::unwrap_used, reason = "a fixture that cannot be built is a failed test")]
-
 mod support;
 
 use std::{
@@ -63,7 +61,8 @@ async fn it_prints_its_address_once_and_ends_in_order() {
     let (address, token) = address.split_once("/#token=").unwrap();
     assert_eq!(token.len(), 64);
     let http = std::net::TcpStream::connect(address).unwrap();
-    let request = format!("GET /runs HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n");
+    let request =
+        format!("GET /runs HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n");
     std::io::Write::write_all(&mut &http, request.as_bytes()).unwrap();
     let answer = BufReader::new(&http).lines().next().unwrap().unwrap();
     assert!(answer.starts_with("HTTP/1.1 "), "{answer}");

@@ -202,6 +202,9 @@ impl Access {
         let token = middleware::from_fn_with_state(self.clone(), check_token);
         let place = middleware::from_fn_with_state(self.clone(), check_place);
         let login = post(login).layer(DefaultBodyLimit::max(MOST)).with_state(self.clone());
+        // Which paths there are is told to nobody else.
+        let private =
+            private.fallback(async || refusal(StatusCode::NOT_FOUND, "there is no such page"));
         private.layer(token).merge(public.route("/login", login)).layer(place)
     }
 
@@ -330,7 +333,9 @@ mod tests {
         assert!(refused("http://evil.example/runs", &[host]));
         assert!(!refused("/runs", &[host, ("origin", "http://127.0.0.1:7171")]));
         assert!(!refused("/runs", &[host, ("origin", "https://dsh.example.org")]));
-        for origin in ["http://127.0.0.1:3000", "https://127.0.0.1:7171", "null", "", "http://localhost:7171"] {
+        for origin in
+            ["http://127.0.0.1:3000", "https://127.0.0.1:7171", "null", "", "http://localhost:7171"]
+        {
             assert!(refused("/runs", &[host, ("origin", origin)]), "{origin}");
         }
         assert!(!refused("/runs", &[host, ("sec-fetch-site", "same-origin")]));
@@ -354,7 +359,8 @@ mod tests {
         assert!(lets_in("authorization", format!("Bearer {token}")));
         assert!(lets_in("authorization", format!("bearer {token}")));
         assert!(lets_in("cookie", format!("a=b; dsh-7171={cookie}")));
-        for wrong in [format!("Bearer {cookie}"), token.clone(), "Bearer ".into(), "Bearer".into()] {
+        for wrong in [format!("Bearer {cookie}"), token.clone(), "Bearer ".into(), "Bearer".into()]
+        {
             assert!(!lets_in("authorization", wrong.clone()), "{wrong}");
         }
         for wrong in [format!("dsh-7171={token}"), format!("dsh-1={cookie}"), cookie.clone()] {

@@ -169,8 +169,8 @@ impl Tls {
             let path = path.clone();
             move |source| ListenError::Pem { what, path, source }
         };
-        let certificates: Result<Vec<_>, _> = CertificateDer::pem_file_iter(&self.certificate)
-            .and_then(Iterator::collect);
+        let certificates: Result<Vec<_>, _> =
+            CertificateDer::pem_file_iter(&self.certificate).and_then(Iterator::collect);
         let certificates = certificates.map_err(unread("certificate", &self.certificate))?;
         let key = PrivateKeyDer::from_pem_file(&self.key).map_err(unread("key", &self.key))?;
         let unfit = |source| ListenError::Certificate {

@@ -29,7 +29,8 @@ fn nothing_runs_without_the_token() {
                     request().header("authorization", bearer(&wrong)),
                     request().header("authorization", bearer("")),
                     request().header("authorization", &site.token),
-                    request().header("cookie", format!("dsh-{}={}", site.address.port(), site.token)),
+                    request()
+                        .header("cookie", format!("dsh-{}={}", site.address.port(), site.token)),
                     request().query(&[("token", &site.token)]),
                     request()
                         .header("authorization", bearer(&site.token))
@@ -89,8 +90,6 @@ fn a_browser_gets_a_cookie_for_the_token() {
     alone(async {
         let site = Site::open().await;
         let port = site.address.port();
-        let asking = send(site.get("/")).await.text().await.unwrap();
-        assert!(asking.contains("/login.js") && !asking.contains("/app.js"), "{asking}");
         for open in ["/login.js", "/style.css"] {
             assert_ne!(status(site.get(open)).await, StatusCode::UNAUTHORIZED, "{open}");
         }
@@ -110,8 +109,6 @@ fn a_browser_gets_a_cookie_for_the_token() {
         assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
         assert!(!cookie.contains(&site.token), "the token is not in the browser's store");
         let pair = cookie.split(';').next().unwrap();
-        let page = send(site.get("/").header("cookie", pair)).await;
-        assert!(page.text().await.unwrap().contains("/app.js"));
         assert_eq!(status(site.get("/mcp").header("cookie", pair)).await, StatusCode::OK);
         site.close().await;
     });
@@ -142,7 +139,10 @@ fn what_is_no_request_harms_nobody() {
         let port = site.address.port();
         for (text, begins) in [
             ("GET / HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 403"),
-            (format!("GET / HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nhost: a\r\n\r\n"), "HTTP/1.1 403"),
+            (
+                format!("GET / HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nhost: a\r\n\r\n"),
+                "HTTP/1.1 403",
+            ),
             (format!("GET http://a/ HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n\r\n"), "HTTP/1.1 403"),
             ("\0\0\0\0\r\n\r\n".to_owned(), "HTTP/1.1 400"),
             (format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(1 << 20)), "HTTP/1.1 431"),
@@ -183,9 +183,8 @@ fn tls_with_a_certificate_of_ones_own() {
             key.display(),
             folder.path().join("token").display()
         );
-        rustls::crypto::ring::default_provider().install_default().ok();
         let trusted = Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
-        let http = Client::builder().tls_certs_only([trusted]);
+        let http = || Client::builder().tls_certs_only([trusted]);
         let site = Site::open_with(&config, http).await;
         assert_eq!(site.token, "", "one from a file is not told");
         let request = site.get("/mcp").bearer_auth(token);

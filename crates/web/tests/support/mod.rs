@@ -12,7 +12,7 @@ use std::{
 };
 
 use axum::{Router, routing::any};
-use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, StatusCode};
 use testkit::{TestHost, guarded};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -43,11 +43,11 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) async fn open() -> Self {
-        Self::open_with("", Client::builder()).await
+        Self::open_with("", Client::builder).await
     }
 
-    /// With `config` besides the address in the row, and `http` for the client.
-    pub(crate) async fn open_with(config: &str, http: reqwest::ClientBuilder) -> Self {
+    /// With `config` besides the address in the row, and a client that `http` begins.
+    pub(crate) async fn open_with(config: &str, http: impl FnOnce() -> ClientBuilder) -> Self {
         let row = format!("- name: web\n  config: {{ listen: '127.0.0.1:0'{config} }}\n");
         let host = TestHost::boot(&format!("{ROWS}{row}")).await;
         let web: Arc<WebServer> = host.service::<Web>();
@@ -64,7 +64,8 @@ impl Site {
         let stop = CancellationToken::new();
         let stopping = stop.clone();
         let serving = tokio::spawn(async move { web.serve(door, others, stopping).await });
-        let http = http.no_proxy().build().unwrap();
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let http = http().no_proxy().build().unwrap();
         Self { host, address, token, http, ran, stop, serving, tls }
     }
 
