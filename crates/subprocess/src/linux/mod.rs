@@ -1,11 +1,12 @@
 //! The provider for Linux: processes of this machine, seen through `/proc`.
 //!
-//! One file a concern: [`pty`] the terminal, [`spawn`] the start, [`isolation`] its PID namespace, [`process`] bytes and events,
+//! One file a concern: [`pty`] the terminal, [`spawn`] the start, [`isolation`] its PID namespace, [`process`] bytes and events ([`arrivals`]),
 //! [`probe`] evidence (with [`decode`] and [`descriptor`]), [`teardown`] the end (of whom:
 //! [`members`], of each: [`target`], without `/proc`: [`blind`]), [`at_once`] the end without an
 //! order, [`supervisor`] and [`record`] the end after the host's own (of whom: [`remains`], [`cgroup`]),
 //! [`reaper`] orphans, [`inherited`] what the host does not hand on, [`sys`] every line of `unsafe`.
 
+mod arrivals;
 mod at_once;
 mod blind;
 mod cgroup;

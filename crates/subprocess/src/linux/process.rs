@@ -49,9 +49,9 @@ use crate::{
     },
 };
 
-/// Output of one event; the terminal gives 4 KiB a read. Whoever prints without end gets no more at
-/// once than others can wait for.
-const OUTPUT_PER_EVENT: usize = 16 * 1024;
+/// Output of one event, and of one turn; the terminal gives 4 KiB a read. Whoever prints without end
+/// gets no more at once than others can wait for.
+const OUTPUT_AT_A_TURN: usize = 32 * 1024;
 /// More than a terminal holds: all that is there when somebody asks for it.
 const OUTPUT_AT_ONCE: usize = 256 * 1024;
 /// More than a terminal holds: what is read after the exit beyond this was written after it.
@@ -79,8 +79,10 @@ pub(crate) struct LocalProcess {
     reads_watched: bool,
     deadline: Deadline,
     output: Output,
-    /// The last event of output ended at its bound, so more is there.
-    saturated: bool,
+    /// The last read found nothing.
+    empty: bool,
+    /// Bytes that were read since nothing was found, or since everybody else had their turn.
+    turn: usize,
     exit: Option<ExitStatus>,
     /// Those whom the last attempt to end the session was not permitted to signal.
     pub(super) refusing: HashSet<Identity>,
@@ -141,7 +143,8 @@ impl LocalProcess {
             reads_watched: false,
             deadline,
             output: Output::Open,
-            saturated: false,
+            empty: true,
+            turn: 0,
             exit: None,
             refusing: HashSet::new(),
         })
@@ -160,7 +163,7 @@ impl LocalProcess {
         }
         self.poll_write(cx);
         // Endless output must not hide the exit.
-        if self.saturated
+        if !self.empty
             && let Poll::Ready(event) = self.poll_exit(cx)
         {
             return Poll::Ready(event);
@@ -248,16 +251,14 @@ impl LocalProcess {
     fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<u8>) -> Poll<Event> {
         match self.output {
             Output::Open => loop {
-                let Poll::Ready(Ok(mut readable)) = self.pty.master().poll_read_ready(cx) else {
-                    return Poll::Pending;
-                };
-                let before = output.len();
-                let drained = drain(self.pty.master().get_ref(), output, OUTPUT_PER_EVENT);
-                if !matches!(drained, Drained::Bound) {
-                    readable.clear_ready();
+                if self.empty {
+                    ready!(self.pty.master().poll(cx));
                 }
-                drop(readable);
-                self.saturated = matches!(drained, Drained::Bound);
+                let before = output.len();
+                let drained = drain(self.pty.master().get_ref(), output, OUTPUT_AT_A_TURN);
+                // While what was read is made use of, more may come: that is found by reading.
+                self.empty = output.len() == before;
+                self.turn = if self.empty { 0 } else { self.turn + output.len() - before };
                 if matches!(drained, Drained::Hangup) {
                     self.output = Output::Lost;
                 }
@@ -270,7 +271,7 @@ impl LocalProcess {
             },
             Output::Ending(left) => {
                 let before = output.len();
-                let bound = left.min(OUTPUT_PER_EVENT);
+                let bound = left.min(OUTPUT_AT_A_TURN);
                 let drained = drain(self.pty.master().get_ref(), output, bound);
                 let got = output.len() - before;
                 self.output = match drained {
@@ -303,7 +304,6 @@ impl LocalProcess {
         } else {
             Output::Ending(OUTPUT_AFTER_EXIT)
         };
-        self.saturated = false;
         Poll::Ready(Event::Exited(status))
     }
 
@@ -418,8 +418,9 @@ impl TerminalProcess for LocalProcess {
     }
 
     async fn next(&mut self, deadline: Option<Instant>, output: &mut Vec<u8>) -> Event {
-        if self.saturated {
-            // More is there already: first it is the turn of everybody else.
+        if self.turn >= OUTPUT_AT_A_TURN {
+            // There may be more already: first it is the turn of everybody else.
+            self.turn = 0;
             tokio::task::yield_now().await;
         }
         let event = std::future::poll_fn(|cx| self.poll_next(cx, deadline, output)).await;

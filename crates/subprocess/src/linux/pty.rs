@@ -26,6 +26,7 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
+    arrivals::Arrivals,
     settings::Settings,
     sys::{duplicate_master, watch},
 };
@@ -39,7 +40,7 @@ const READER_SIDE: u64 = 4_095;
 
 /// A terminal whose other side a child may be started on.
 pub(crate) struct Pty {
-    master: AsyncFd<OwnedFd>,
+    master: Arrivals,
     /// None once the output has ended, so that the line can hang up.
     slave: Option<OwnedFd>,
     identity: TerminalIdentity,
@@ -88,7 +89,7 @@ impl Pty {
         let identity = TerminalIdentity::of(&stat);
         let settings = Settings::of(&slave).map_err(at("read its modes"))?;
         let name = portable.tty_name();
-        let master = watch(master, Interest::READABLE).map_err(at("watch the master"))?;
+        let master = Arrivals::at(master).map_err(at("watch the master"))?;
         Ok(Self { master, slave: Some(slave), identity, name, settings, portable })
     }
 
@@ -97,7 +98,7 @@ impl Pty {
         open_slave(self.master.get_ref(), OFlags::empty())
     }
 
-    pub(crate) fn master(&self) -> &AsyncFd<OwnedFd> {
+    pub(crate) fn master(&self) -> &Arrivals {
         &self.master
     }
 

@@ -6,6 +6,7 @@
 //!   a full terminal can end.
 
 use std::{
+    future::poll_fn,
     os::fd::OwnedFd,
     pin::pin,
     time::{Duration, Instant},
@@ -18,6 +19,7 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
+    arrivals::Arrivals,
     process::{Drained, drain},
     procfs::{Proc, Stat},
     sys,
@@ -151,17 +153,14 @@ pub(crate) async fn wait_for(
         tokio::select! {
             () = &mut end => return true,
             () = tokio::time::sleep_until(deadline.into()) => return false,
-            Ok(mut readable) = kept.master.readable(), if open => {
-                readable.clear_ready();
-                open = kept.read();
-            }
+            () = poll_fn(|cx| kept.master.poll(cx)), if open => open = kept.read(),
         }
     }
 }
 
 /// Output read while a session is ended, up to a bound.
 pub(crate) struct Kept<'a> {
-    master: &'a AsyncFd<OwnedFd>,
+    master: &'a Arrivals,
     output: &'a mut Vec<u8>,
     /// Length before.
     from: usize,
@@ -169,7 +168,7 @@ pub(crate) struct Kept<'a> {
 
 impl<'a> Kept<'a> {
     /// Reads from `master`, appends to `output`.
-    pub(crate) fn new(master: &'a AsyncFd<OwnedFd>, output: &'a mut Vec<u8>) -> Self {
+    pub(crate) fn new(master: &'a Arrivals, output: &'a mut Vec<u8>) -> Self {
         let from = output.len();
         Self { master, output, from }
     }
