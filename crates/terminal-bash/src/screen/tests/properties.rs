@@ -329,7 +329,7 @@ proptest! {
     fn long_blocks_of_lines_are_as_good_as_single_ones(
         config in size(),
         lines in prop::collection::vec(
-            prop_oneof![4 => "[ -~]{0,30}", 2 => "[ -~é日\u{a0}]{0,30}", 1 => "[a-cé日\u{301}\u{200d}\u{85}\u{9b}]{0,9}"],
+            prop_oneof![4 => "[ -~]{0,30}", 2 => "[ -~é日\u{a0}]{0,30}", 1 => "[a-cé日\u{301}\u{200d}\u{85}\u{9b}]{0,9}", 3 => "([ -~]{0,4}|é|日|\x1b\\[(|0|1|7|27|31|38;5;12|4:3|7;0)m){0,9}"],
             20..200,
         ),
         rare in prop::collection::vec((any::<prop::sample::Index>(), stream()), 0..4),
@@ -347,6 +347,7 @@ proptest! {
             single.feed(&[*byte], &mut expected);
         }
         prop_assert_eq!(events, expected);
+        prop_assert_eq!(whole.shown(), single.shown());
         // Afterwards too, when the window is written to again.
         for screen in [&mut whole, &mut single] {
             screen.feed(b"\x1b[3A\rX\x1b[b\x1b[K\x1b[99B", &mut Vec::new());
@@ -354,6 +355,8 @@ proptest! {
         prop_assert_eq!(whole.page(0, u64::MAX, ALL), single.page(0, u64::MAX, ALL));
         prop_assert_eq!((whole.printed(), whole.line_feeds()), (single.printed(), single.line_feeds()));
         prop_assert_eq!(whole.cursor_row(), single.cursor_row());
+        prop_assert_eq!(whole.shown(), single.shown());
+        prop_assert_eq!(whole.repair(), single.repair());
     }
 
     /// Lines without cursor movement are shown as they were written, whatever the width of the
