@@ -14,7 +14,7 @@ use crate::access::{Access, refusal};
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 /// What the question for the token needs. It tells nothing, so it needs no token.
-const OPEN: [&str; 2] = ["login.js", "style.css"];
+const OPEN: [&str; 3] = ["icon.svg", "login.js", "style.css"];
 
 /// `/`, which shows the page to whoever has the cookie and else asks for the token.
 pub(crate) fn open(access: Access) -> Router {
@@ -46,6 +46,7 @@ fn kind(name: &str) -> &'static str {
         "html" => "text/html; charset=utf-8",
         "js" | "mjs" => "text/javascript; charset=utf-8",
         "css" => "text/css; charset=utf-8",
+        "svg" => "image/svg+xml",
         _ => "text/plain; charset=utf-8",
     }
 }
