@@ -7,14 +7,20 @@
 //! - every connection has ended when [`WebServer::serve`] returns.
 //!
 //! Reading order: [`listen`] and [`door`] (the port), [`access`] (who may ask), `server` (what there is
-//! to ask for), `world`, `cards` and `past` (what is told), `live` (how).
+//! to ask for), `world`, `cards`, `logs` and `past` (what is told), `request` and `live` (how).
 
 pub mod access;
 mod assets;
+mod cards;
 pub mod door;
 pub mod listen;
+mod live;
+mod logs;
+mod past;
 mod plugin;
+mod request;
 mod server;
+mod world;
 
 pub use access::{Access, Place, Token};
 pub use door::Door;

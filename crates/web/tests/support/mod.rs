@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
 
+pub(crate) mod page;
+
 use std::{
     net::SocketAddr,
     sync::{
@@ -11,8 +13,10 @@ use std::{
     },
 };
 
+use agents::Agent;
 use axum::{Router, routing::any};
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
 use testkit::{TestHost, guarded};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -85,7 +89,7 @@ impl Site {
 
     /// Asks to be let in.
     pub(crate) async fn log_in(&self, token: &str) -> Response {
-        let body = serde_json::json!({ "token": token }).to_string();
+        let body = json!({ "token": token }).to_string();
         let request = self.http.post(self.url("/login")).header("content-type", "application/json");
         send(request.body(body)).await
     }
@@ -109,4 +113,30 @@ pub(crate) async fn send(request: RequestBuilder) -> Response {
 
 pub(crate) async fn status(request: RequestBuilder) -> StatusCode {
     send(request).await.status()
+}
+
+/// The first session of an agent in the world, if there is one.
+pub(crate) fn session_of<'w>(world: &'w Value, agent: &str) -> &'w Value {
+    let agents = world["agents"].as_array();
+    let found = agents.into_iter().flatten().find(|it| it["id"] == agent);
+    found.map_or(&Value::Null, |it| &it["sessions"][0])
+}
+
+/// A session of an agent.
+pub(crate) async fn opened(site: &Site, agent: &str) -> (Arc<Agent>, String) {
+    let agent = site.host.agent(agent);
+    let opened = site.host.call(&agent, "terminal_open", json!({ "type": "shell" })).await;
+    let id = opened.value.unwrap()["sessionId"].as_str().unwrap().to_owned();
+    (agent, id)
+}
+
+/// The text of a send, errors included.
+pub(crate) async fn typed(site: &Site, agent: &Arc<Agent>, session: &str, text: &str) -> String {
+    let arguments = json!({ "sessionId": session, "text": text });
+    site.host.call(agent, "terminal_send", arguments).await.text()
+}
+
+/// The code of an error.
+pub(crate) fn code(frame: &Value) -> &str {
+    frame["code"].as_str().unwrap()
 }
