@@ -279,3 +279,35 @@ async fn logs_are_found_by_the_id_of_their_agent() {
     assert_eq!(log.find("../main").unwrap().len(), 0);
     scope.dispose().await.unwrap();
 }
+
+#[tokio::test]
+async fn runs_are_listed_and_found_by_their_ids_alone() {
+    let Fixture { home, agents, log, .. } = fixture();
+    assert_eq!(log.runs(9).unwrap(), []);
+    for (id, root, calls) in [("a", "/a", 2), ("b", "/a", 0), ("a", "/b", 1)] {
+        let spec = AgentSpec { id: Some(id.into()), workspace_root: root.into() };
+        let agent = agents.create(spec).unwrap();
+        log.append(&agent, Event::notice("hi")).unwrap();
+        for call in 0..calls {
+            log.append(&agent, Event::tool_call(&call.to_string(), "t", &json!({}))).unwrap();
+        }
+        agents.dispose(&agent).await.unwrap();
+    }
+    let damaged = home.path().join("dsh/sessions/w/c");
+    fs::create_dir_all(&damaged).unwrap();
+    fs::write(damaged.join("session.jsonl.zstd"), "no log").unwrap();
+    let runs = log.runs(9).unwrap();
+    let mut told: Vec<_> = runs.iter().map(|it| (it.agent.as_str(), it.calls)).collect();
+    told.sort_unstable();
+    assert_eq!(told, [("a", 1), ("a", 2), ("b", 0)]);
+    for run in &runs {
+        let found = log.find_run(&run.id).unwrap().unwrap();
+        let lines = read_log(&found).unwrap();
+        assert_eq!(lines[0]["id"], *run.agent);
+        assert_eq!(lines[0]["createdAt"], run.created_at);
+    }
+    assert!(log.runs(0).unwrap().is_empty() && log.runs(2).unwrap().len() <= 2);
+    for unknown in ["", "a", "../w/c", "session.jsonl.zstd"] {
+        assert_eq!(log.find_run(unknown).unwrap(), None);
+    }
+}
