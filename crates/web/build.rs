@@ -10,7 +10,7 @@ fn main() -> io::Result<()> {
     }
     names.sort();
     let mut table = String::from("&[\n");
-    for name in names.iter().filter(|it| *it != "README.md" && !it.starts_with('.')) {
+    for name in names.iter().filter(|it| *it != "README.md") {
         let path = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/page/{name}\")");
         writeln!(table, "    ({name:?}, include_bytes!({path})),").map_err(io::Error::other)?;
     }

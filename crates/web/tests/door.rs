@@ -90,8 +90,10 @@ fn a_browser_gets_a_cookie_for_the_token() {
     alone(async {
         let site = Site::open().await;
         let port = site.address.port();
-        for open in ["/login.js", "/style.css"] {
-            assert_ne!(status(site.get(open)).await, StatusCode::UNAUTHORIZED, "{open}");
+        let asking = send(site.get("/")).await.text().await.unwrap();
+        assert!(asking.contains("/login.js") && !asking.contains("/app.js"), "{asking}");
+        for open in ["/login.js", "/style.css", "/icon.svg"] {
+            assert_eq!(status(site.get(open)).await, StatusCode::OK, "{open}");
         }
 
         assert_eq!(site.log_in("wrong").await.status(), StatusCode::UNAUTHORIZED);
@@ -109,7 +111,12 @@ fn a_browser_gets_a_cookie_for_the_token() {
         assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
         assert!(!cookie.contains(&site.token), "the token is not in the browser's store");
         let pair = cookie.split(';').next().unwrap();
-        assert_eq!(status(site.get("/mcp").header("cookie", pair)).await, StatusCode::OK);
+        let page = send(site.get("/").header("cookie", pair)).await;
+        assert!(page.text().await.unwrap().contains("/app.js"));
+        for closed in ["/mcp", "/app.js", "/xterm.mjs"] {
+            assert_eq!(status(site.get(closed)).await, StatusCode::UNAUTHORIZED);
+            assert_eq!(status(site.get(closed).header("cookie", pair)).await, StatusCode::OK);
+        }
         site.close().await;
     });
 }
