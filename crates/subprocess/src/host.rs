@@ -43,6 +43,45 @@ pub struct TerminalSpec {
     pub umask: u16,
     /// What the program, and everything it starts, may not do.
     pub confinement: Confinement,
+    /// What the program, and everything it starts, may use.
+    pub bounds: Bounds,
+}
+
+/// Most of what the processes of a session may use together; nothing that is not named.
+///
+/// A host has the system hold them to it as far as the system can: see [`TerminalProcess::held`]. What
+/// it cannot, whoever asks for a bound has to watch ([`TerminalProcess::usage`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Living processes. A system that counts threads is told a higher number, so that it stops what
+    /// gets out of hand and no honest program.
+    pub processes: Option<u64>,
+    /// CPU time.
+    pub cpu: Option<Duration>,
+    /// Fail the start where the system does not hold all of them together to memory and processes.
+    pub required: bool,
+}
+
+/// A bound that the processes of a session have met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// Somebody was killed for want of memory within the bound.
+    Memory,
+    /// A process or thread was refused: there were this many threads.
+    Threads(u64),
+    /// All CPU time was used.
+    Cpu,
+}
+
+/// To which bounds the system holds the processes of a session together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Memory.
+    pub memory: bool,
+    /// Processes.
+    pub processes: bool,
 }
 
 /// What keeps a session's processes apart from all others. Names are the wire's.
@@ -167,6 +206,17 @@ pub trait TerminalProcess: Send {
 
     /// What all processes that were started from here use together; none where that cannot be seen.
     async fn usage(&mut self) -> Option<Usage> {
+        None
+    }
+
+    /// To which of its [`Bounds`] the system holds all processes of the session together.
+    fn held(&self) -> Held {
+        Held::default()
+    }
+
+    /// The bound that the system knows to be met; none where it does not tell. Costs next to nothing,
+    /// and nothing without bounds.
+    fn met(&self) -> Option<Met> {
         None
     }
 

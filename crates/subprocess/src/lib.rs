@@ -18,15 +18,15 @@ pub use evidence::{
     Scan, ThreadFacts, Wait,
 };
 pub use host::{
-    Capacity, Confinement, Event, ExitStatus, Isolation, SignalError, SpawnError, Survivor,
-    TerminalHost, TerminalProcess, TerminalSize, TerminalSpec, TerminateError, Usage,
+    Bounds, Capacity, Confinement, Event, ExitStatus, Held, Isolation, Met, SignalError, SpawnError,
+    Survivor, TerminalHost, TerminalProcess, TerminalSize, TerminalSpec, TerminateError, Usage,
 };
 pub use program::{NoProgram, find_program};
 
 #[cfg(target_os = "linux")]
 pub use linux::{
-    LocalHost, Reach, SupervisorError, capacity, findings, has_locale, kill_all_at_once,
-    pid_namespaces_work, set_command_line, start_supervisor,
+    LocalHost, Reach, SupervisorError, bounds_hold, capacity, findings, has_locale,
+    kill_all_at_once, pid_namespaces_work, set_command_line, start_supervisor,
 };
 
 /// Kills every process of every session of this host process, and lets no other start. There are
@@ -72,6 +72,12 @@ pub fn capacity() -> Capacity {
 #[cfg(not(target_os = "linux"))]
 pub fn pid_namespaces_work() -> Result<(), String> {
     Err("this system has no PID namespaces: use `isolation: none`".to_owned())
+}
+
+/// Whether the system holds all processes of a session together to their bounds: it does not.
+#[cfg(not(target_os = "linux"))]
+pub fn bounds_hold(_bounds: &Bounds) -> Result<(), String> {
+    Err("this system has no control groups: leave `enforced` out".to_owned())
 }
 
 /// Whether this system has a locale of that name. Not known here, and so believed.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use subprocess::{
+use subprocess::{Bounds, 
     Confinement, Event, Isolation, TerminalHost, TerminalProcess, TerminalSize, TerminalSpec,
     find_program,
 };
@@ -61,6 +61,7 @@ impl Launcher {
             isolation: Isolation::None,
             umask: UMASK,
             confinement: Confinement::None,
+            bounds: Bounds::default(),
         };
         self.host.spawn(spec).await.map_err(|error| failed(error.to_string()))
     }

@@ -90,6 +90,7 @@ mod tests {
             isolation: crate::host::Isolation::None,
             umask: 0o022,
             confinement: crate::host::Confinement::None,
+            bounds: crate::host::Bounds::default(),
         };
         let mut process = LocalProcess::start(&spec, None, false).unwrap();
         let mut output = Vec::new();

@@ -30,14 +30,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::target::Identity;
 
 /// How long those who were killed may take to vanish.
-const BOUND: Duration = Duration::from_secs(2);
+pub(super) const BOUND: Duration = Duration::from_secs(2);
 /// Between two looks, if no event comes.
-const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+pub(super) const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// In the group of a host: the host itself.
 const HOST: &str = "host";
 /// In the group of a host: those of its sessions.
-const SESSIONS: &str = "sessions";
+pub(super) const SESSIONS: &str = "sessions";
 
 /// The group of this process, or why there is none; unset where none was asked for.
 static OWN: OnceLock<Result<Group, String>> = OnceLock::new();
@@ -61,7 +61,7 @@ impl Group {
     pub(super) fn make(host: Identity) -> io::Result<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo")?;
         let memberships = fs::read_to_string("/proc/self/cgroup")?;
-        let here = folder_of(&mounts, &memberships)
+        let here = folder_of(&mounts, &memberships, None)
             .ok_or_else(|| io::Error::other("no control groups of version 2 are mounted"))?;
         let group = Self(here.join(name(host)));
         let made = fs::create_dir(&group.0)
@@ -90,6 +90,17 @@ impl Group {
             && path.file_name().is_some_and(|it| *it == *name(host))
             && path.join("cgroup.kill").exists();
         its.then(|| Self(path.to_owned()))
+    }
+
+    /// The group in this folder.
+    pub(super) fn at(folder: PathBuf) -> Self {
+        Self(folder)
+    }
+
+    /// Whoever writes `0` here moves in.
+    pub(super) fn entrance(&self) -> io::Result<OwnedFd> {
+        let file = fs::OpenOptions::new().write(true).open(self.0.join("cgroup.procs"))?;
+        Ok(file.into())
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -164,19 +175,20 @@ static LEFT: Mutex<Vec<Group>> = Mutex::new(Vec::new());
 impl SessionGroup {
     /// A new one, and its folder; none where the host has no group of its own.
     pub(super) fn make() -> Option<(Self, OwnedFd)> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         let sessions = of_sessions()?;
-        lock(&LEFT).retain(|it| !it.remove());
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let group = Group(sessions.0.join(number.to_string()));
-        let made = fs::create_dir(&group.0).and_then(|()| {
-            let made = Self(Arc::new(Removed(group.clone())));
-            Ok((made, fs::File::open(&group.0)?.into()))
-        });
+        let made = Self::make_at(sessions.0.join(next_number().to_string()))
+            .and_then(|made| Ok((made.clone(), fs::File::open(made.group().path())?.into())));
         if let Err(error) = &made {
             tracing::debug!(%error, "a session has no group");
         }
         made.ok()
+    }
+
+    /// A new one in this folder.
+    pub(super) fn make_at(folder: PathBuf) -> io::Result<Self> {
+        lock(&LEFT).retain(|it| !it.remove());
+        fs::create_dir(&folder)?;
+        Ok(Self(Arc::new(Removed(Group(folder)))))
     }
 
     pub(super) fn group(&self) -> &Group {
@@ -190,6 +202,12 @@ impl Drop for Removed {
             lock(&LEFT).push(self.0.clone());
         }
     }
+}
+
+/// For the name of a group of this process.
+pub(super) fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// That of all sessions of this process; none where it has no group of its own.
@@ -232,17 +250,35 @@ fn groups_below(folder: &Path) -> Vec<PathBuf> {
     folders.map(|it| it.path()).collect()
 }
 
-fn name((pid, start): Identity) -> String {
+/// The name of the group of a host.
+pub(super) fn name((pid, start): Identity) -> String {
     format!("dsh-{pid}-{start}")
 }
 
-/// The folder of the group that a process with these mounts and memberships is in.
-fn folder_of(mountinfo: &str, cgroup: &str) -> Option<PathBuf> {
-    let own = cgroup.lines().find_map(|it| it.strip_prefix("0::"))?;
+/// The folder of the group that a process with these mounts and memberships is in: that of version 2, or
+/// of the hierarchy of version 1 with a controller.
+pub(super) fn folder_of(
+    mountinfo: &str,
+    cgroup: &str,
+    controller: Option<&str>,
+) -> Option<PathBuf> {
+    let named = |names: &str| controller.is_some_and(|it| names.split(',').any(|name| name == it));
+    // Number of the hierarchy, its controllers, the group.
+    let memberships = cgroup.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    let (_, own) =
+        memberships.clone().find(|it| it.0.is_empty() && controller.is_none() || named(it.0))?;
     mountinfo.lines().find_map(|line| {
-        // Number, parent, device, root, mount point, options, tags, `-`, type.
+        // Number, parent, device, root, mount point, options, tags, `-`, type, source, options.
         let (front, back) = line.split_once(" - ")?;
-        back.strip_prefix("cgroup2 ")?;
+        let mut back = back.split(' ');
+        let its = match back.next()? {
+            "cgroup2" => controller.is_none(),
+            "cgroup" => named(back.nth(1)?),
+            _ => false,
+        };
+        if !its {
+            return None;
+        }
         let mut front = front.split(' ').skip(3);
         let (root, point) = (front.next()?, front.next()?);
         // A group outside of what is mounted here has `..` in its name.
@@ -271,8 +307,29 @@ mod tests {
             (pure, "8:memory:/x\n", None),
             ("", "0::/\n", None),
         ] {
-            assert_eq!(folder_of(mounts, own), folder.map(PathBuf::from), "{own:?}");
+            assert_eq!(folder_of(mounts, own, None), folder.map(PathBuf::from), "{own:?}");
         }
+    }
+
+    #[test]
+    fn a_hierarchy_of_version_1_is_known_by_its_controller() {
+        let mounts = "30 23 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n\
+                      31 23 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+                      32 23 0:28 /pod /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                      33 23 0:29 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n";
+        let own = "4:name=systemd:/\n3:memory:/pod/a\n2:cpu,cpuacct:/b\n1:pids:/c\n0::/d\n";
+        for (controller, folder) in [
+            (None, Some("/sys/fs/cgroup/unified/d")),
+            (Some("memory"), Some("/sys/fs/cgroup/memory/a")),
+            (Some("cpuacct"), Some("/sys/fs/cgroup/cpu,cpuacct/b")),
+            // Not mounted.
+            (Some("pids"), None),
+            // Not there.
+            (Some("hugetlb"), None),
+        ] {
+            assert_eq!(folder_of(mounts, own, controller), folder.map(PathBuf::from));
+        }
+        assert_eq!(folder_of(mounts, "3:memory:/other\n", Some("memory")), None);
     }
 
     #[test]

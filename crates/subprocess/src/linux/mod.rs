@@ -4,6 +4,7 @@
 //! [`probe`] evidence (with [`decode`] and [`descriptor`]), [`teardown`] the end (of whom:
 //! [`members`], of each: [`target`], without `/proc`: [`blind`]), [`at_once`] the end without an
 //! order, [`supervisor`] and [`record`] the end after the host's own (of whom: [`remains`], [`cgroup`]),
+//! [`holds`] the bounds of a session (by [`controllers`]),
 //! [`reaper`] orphans, [`inherited`] what the host does not hand on, [`sys`] every line of `unsafe`.
 
 mod arrivals;
@@ -11,9 +12,11 @@ mod at_once;
 mod blind;
 mod cgroup;
 mod command_line;
+mod controllers;
 mod decode;
 mod descriptor;
 mod findings;
+mod holds;
 mod inherited;
 mod isolation;
 mod mark;
@@ -44,6 +47,7 @@ pub use self::{
     at_once::kill_all_at_once,
     command_line::set_command_line,
     findings::findings,
+    holds::bounds_hold,
     isolation::pid_namespaces_work,
     supervisor::{Reach, SupervisorError, start_supervisor},
     sys::has_locale,

@@ -44,8 +44,8 @@ use super::{
 use crate::{
     evidence::{Depth, Evidence, LineSetting, Modes},
     host::{
-        Event, ExitStatus, SignalError, SpawnError, TerminalProcess, TerminalSize, TerminalSpec,
-        TerminateError, Usage,
+        Event, ExitStatus, Held, Met, SignalError, SpawnError, TerminalProcess, TerminalSize,
+        TerminalSpec, TerminateError, Usage,
     },
 };
 
@@ -530,6 +530,17 @@ impl TerminalProcess for LocalProcess {
         let proc = Arc::clone(self.proc.as_ref()?);
         let whose = Whose::session(&self.leader);
         tokio::task::spawn_blocking(move || usage::of(&proc, &whose)).await.ok()
+    }
+
+    fn held(&self) -> Held {
+        self.leader.holds.held()
+    }
+
+    fn met(&self) -> Option<Met> {
+        self.leader.holds.met(|| {
+            let of_group = self.leader.group.as_ref().and_then(|it| it.group().cpu());
+            of_group.or_else(|| Some(usage::cpu_of(self.proc.as_deref()?, self.leader.pid)))
+        })
     }
 
     fn resize(&mut self, size: TerminalSize) -> io::Result<()> {

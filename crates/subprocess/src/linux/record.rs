@@ -22,6 +22,7 @@ use rustix::process::{geteuid, getpid};
 
 use super::{
     cgroup::{self, Group},
+    controllers,
     mark::HostMark,
     procfs::Proc,
     remains,
@@ -39,6 +40,8 @@ struct Record {
     mark: HostMark,
     /// As it is written, of a host that has one.
     group: Option<String>,
+    /// The folders below which its sessions may have groups of version 1.
+    bounded: Vec<String>,
 }
 
 /// Where numbers of processes mean the same.
@@ -63,29 +66,36 @@ impl Record {
         let mark = HostMark::own().map_err(|error| io::Error::other(error.to_string()))?;
         let group = cgroup::own().and_then(Result::ok).and_then(|it| it.path().to_str());
         let group = group.map(str::to_owned);
-        Ok(Self { place: Place::here(proc)?, host: (pid, stat.start), mark, group })
+        let bounded = controllers::own_folders().into_iter();
+        let bounded = bounded.filter_map(|it| it.into_os_string().into_string().ok()).collect();
+        Ok(Self { place: Place::here(proc)?, host: (pid, stat.start), mark, group, bounded })
     }
 
     fn text(&self) -> String {
-        let Self { place: Place { boot, pid_namespace }, host: (pid, start), mark, group } = self;
-        let mark = mark.text();
+        let Self { place, host: (pid, start), mark, group, bounded } = self;
+        let (Place { boot, pid_namespace }, mark) = (place, mark.text());
         // The mark is last: without it nothing is a record.
-        let group = group.as_ref().map(|it| format!("group={it}\n")).unwrap_or_default();
+        let group = group.iter().map(|it| format!("group={it}\n"));
+        let groups: String =
+            group.chain(bounded.iter().map(|it| format!("bounded={it}\n"))).collect();
         format!(
-            "boot={boot}\npid-namespace={pid_namespace}\npid={pid}\nstart={start}\n{group}mark={mark}\n"
+            "boot={boot}\npid-namespace={pid_namespace}\npid={pid}\nstart={start}\n{groups}mark={mark}\n"
         )
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let value =
-            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        let values = |name: &'static str| {
+            text.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix('='))
+        };
+        let value = |name: &'static str| values(name).next();
         let place = Place {
             boot: value("boot")?.to_owned(),
             pid_namespace: value("pid-namespace")?.to_owned(),
         };
         let host = (value("pid")?.parse().ok()?, value("start")?.parse().ok()?);
         let group = value("group").map(str::to_owned);
-        Some(Self { place, host, mark: HostMark::parse(value("mark")?)?, group })
+        let bounded = values("bounded").map(str::to_owned).collect();
+        Some(Self { place, host, mark: HostMark::parse(value("mark")?)?, group, bounded })
     }
 
     /// Whether the host is proven dead.
@@ -172,7 +182,10 @@ pub(super) fn sweep(folder: &Path) -> io::Result<()> {
         let found = remains::find(&proc, record.mark).len();
         let left = remains::end(&proc, record.mark);
         let group = record.group.as_deref().and_then(|it| Group::of_record(it, record.host));
-        let emptied = group.is_none_or(|it| it.end());
+        let mut emptied = group.is_none_or(|it| it.end());
+        for folder in record.bounded.iter().map(Path::new).filter(|it| it.is_absolute()) {
+            emptied &= controllers::end_left(&proc, folder, record.host);
+        }
         if found > 0 {
             tracing::warn!(
                 host = record.host.0,

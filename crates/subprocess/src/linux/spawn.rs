@@ -24,6 +24,7 @@ use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
     cgroup::SessionGroup,
+    holds::Holds,
     isolation,
     mark::{Mark, VARIABLE},
     members::Signs,
@@ -45,6 +46,8 @@ pub(crate) struct Leader {
     pub(crate) signs: Signs,
     /// That of the session.
     pub(crate) group: Option<SessionGroup>,
+    /// What holds the session to its bounds.
+    pub(super) holds: Holds,
     collected: bool,
 }
 
@@ -59,11 +62,20 @@ pub(crate) fn start(spec: &TerminalSpec, pty: &Pty) -> Result<Leader, SpawnError
     let tty = pty.identity().tty;
     let born = isolation::born(spec).map_err(exec)?;
     let marked = mark.text();
-    let start = Start::new(spec, (VARIABLE, &marked), mark.rttime(), born).map_err(exec)?;
     let mut group = SessionGroup::make();
+    let (own, own_users) = (group.as_ref().map(|it| &it.0), born.as_user.is_some());
+    let holds = Holds::make(&spec.bounds, own, own_users)
+        .map_err(|reason| at("hold it to its bounds")(io::Error::other(reason)))?;
+    let marked = (VARIABLE, &*marked);
+    let start = Start::new(spec, marked, mark.rttime(), born, holds.of_each()).map_err(exec)?;
     let start = || {
         let folder = group.as_ref().map(|(_, folder)| folder.as_fd());
-        let child = start.leader(slave.as_fd(), folder)?;
+        let entrances: Vec<_> = holds.entrances().map(|it| it.as_fd()).collect();
+        let child = start.leader(slave.as_fd(), folder, &entrances)?;
+        if holds.need_group() && !child.in_group {
+            reaper::abandon_leader(child.pid);
+            return Err(io::Error::other("it was not born into its control group"));
+        }
         group = group.take().filter(|_| child.in_group);
         Ok(child.pid)
     };
@@ -76,7 +88,8 @@ pub(crate) fn start(spec: &TerminalSpec, pty: &Pty) -> Result<Leader, SpawnError
         .and_then(|it| sys::watch(it, Interest::READABLE));
     match pidfd {
         Ok(pidfd) => {
-            Ok(Leader { pid, pidfd, signs, group: group.map(|(group, _)| group), collected: false })
+            let group = group.map(|(group, _)| group);
+            Ok(Leader { pid, pidfd, signs, group, holds, collected: false })
         }
         Err(source) => {
             reaper::abandon_leader(pid);
@@ -127,6 +140,7 @@ impl Leader {
         if !self.collected && self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG).is_some() {
             self.collected = true;
             self.group = None;
+            self.holds.release();
             reaper::forget_leader(self.pid);
         }
     }

@@ -20,9 +20,11 @@ use rustix::{
 use super::{
     cgroup::{self, Group},
     command_line::{clear_environment, set_command_line},
+    controllers,
     mark::HostMark,
     procfs::Proc,
     remains, sys,
+    target::Identity,
 };
 
 /// Its name in the process table.
@@ -65,7 +67,8 @@ pub fn start_supervisor(reach: Reach) -> Result<(), SupervisorError> {
         .map_err(|error| at("watch the host")(error.into()))?;
     let group = (reach == Reach::Everything).then(make_group);
     let watched = group.as_ref().and_then(|it| it.as_ref().ok());
-    let started = sys::fork_for(&pidfd, |pidfd| supervise(&pidfd, host, watched));
+    let identity = controllers::own_identity();
+    let started = sys::fork_for(&pidfd, |pidfd| supervise(&pidfd, (host, identity), watched));
     if let Err(error) = started {
         watched.map(Group::remove);
         return Err(at("start")(error));
@@ -78,25 +81,33 @@ pub fn start_supervisor(reach: Reach) -> Result<(), SupervisorError> {
 }
 
 fn make_group() -> io::Result<Group> {
-    let own = getpid().as_raw_nonzero().get();
-    if own == 1 {
+    if getpid().as_raw_nonzero().get() == 1 {
         // Nobody would be left to remove the group.
         return Err(io::Error::other("the host is process 1 here, whose end ends all others"));
     }
-    let stat = Proc::open().and_then(|proc| proc.stat(own));
-    Group::make((own, stat.ok_or(io::ErrorKind::NotFound)?.start))
+    Group::make(controllers::own_identity().ok_or(io::ErrorKind::NotFound)?)
 }
 
 /// The supervisor's life.
-fn supervise(host: &OwnedFd, mark: HostMark, group: Option<&Group>) {
+fn supervise(
+    host: &OwnedFd,
+    (mark, identity): (HostMark, Option<Identity>),
+    group: Option<&Group>,
+) {
     // None of it keeps the supervisor from its work.
     become_nobody().ok();
     let mut fds = [PollFd::new(host, PollFlags::IN)];
     while poll(&mut fds, None) == Err(Errno::INTR) {}
     if let Some(proc) = Proc::open() {
         remains::end(&proc, mark);
+        group.map(Group::end);
+        // It is in the host's own groups of version 1, below which those of sessions are.
+        for folder in controllers::own_folders() {
+            identity.map(|host| controllers::end_left(&proc, &folder, host));
+        }
+    } else {
+        group.map(Group::end);
     }
-    group.map(Group::end);
 }
 
 /// Gives up what the copy has of the host: streams, working directory, name, command line,

@@ -25,7 +25,7 @@ use rustix::{
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
-use super::inherited;
+use super::{holds::OfEach, inherited};
 use crate::host::{Confinement, TerminalSpec};
 
 /// A start of a session's leader, laid out whole: the child only makes system calls.
@@ -39,6 +39,7 @@ pub(crate) struct Start {
     rttime_mark: u64,
     umask: Mode,
     confinement: Confinement,
+    of_each: OfEach,
 }
 
 /// Where a child is born.
@@ -73,6 +74,7 @@ impl Start {
         (variable, mark): (&str, &str),
         rttime_mark: u64,
         born: Born,
+        of_each: OfEach,
     ) -> io::Result<Self> {
         let text = |it: &OsStr| CString::new(it.as_bytes()).map_err(io::Error::from);
         let mut args = vec![text(spec.program.as_os_str())?];
@@ -94,6 +96,7 @@ impl Start {
             rttime_mark,
             umask: Mode::from_raw_mode(spec.umask.into()),
             confinement: spec.confinement.clone(),
+            of_each,
         })
     }
 
@@ -101,11 +104,13 @@ impl Start {
     /// signal mask, no descriptor but 0, 1 and 2; limits and priority are a fresh login's. A
     /// confinement holds for the program and all it starts. A failed `exec` is an error here.
     ///
-    /// It is born into the control group behind `group`, where the kernel can do that.
+    /// It is born into the control group behind `group`, where the kernel can do that, and moves into
+    /// those behind `entrances`.
     pub(crate) fn leader(
         &self,
         terminal: BorrowedFd<'_>,
         group: Option<BorrowedFd<'_>>,
+        entrances: &[BorrowedFd<'_>],
     ) -> io::Result<Child> {
         let pointers = |texts: &[CString]| {
             let all = texts.iter().map(|it| it.as_ptr()).chain([std::ptr::null()]);
@@ -113,6 +118,9 @@ impl Start {
         };
         let (args, env) = (pointers(&self.args), pointers(&self.env));
         let become_program = || {
+            for entrance in entrances {
+                move_in(*entrance)?;
+            }
             // SAFETY: this is a child that is about to become another program.
             unsafe { self.prepare(terminal) }?;
             // SAFETY: both lists end with a null, and what they point to lives in `self`.
@@ -148,6 +156,7 @@ impl Start {
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
             inherited::reset(self.umask);
+            self.of_each.set();
             // Refused where the host itself is limited further: the mark is then one sign less.
             libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit);
             for stream in 0..3 {
@@ -213,6 +222,27 @@ impl Born {
         wait_for(child.pid);
         Ok(())
     }
+}
+
+/// Moves this process into the control group behind `entrance`. Makes a system call only.
+fn move_in(entrance: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: a plain system call on a constant.
+    match unsafe { libc::write(entrance.as_raw_fd(), c"0".as_ptr().cast(), 1) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a child can be born into the control group behind `group`; fails where it cannot move into
+/// the one behind `entrance`.
+pub(crate) fn can_be_born_in(
+    group: Option<BorrowedFd<'_>>,
+    entrance: Option<BorrowedFd<'_>>,
+) -> io::Result<bool> {
+    // SAFETY: it makes a system call at most.
+    let child = unsafe { in_child(0, group, || entrance.map_or(Ok(()), move_in)) }?;
+    wait_for(child.pid);
+    Ok(child.in_group)
 }
 
 fn write_file(path: &CStr, text: &str) -> io::Result<()> {

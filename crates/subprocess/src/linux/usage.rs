@@ -25,6 +25,13 @@ pub(super) fn of(proc: &Proc, whose: &Whose) -> Usage {
     usage
 }
 
+/// CPU time of a process, which may be dead, and of the children that it has waited for.
+pub(super) fn cpu_of(proc: &Proc, pid: i32) -> Duration {
+    let mut buffer = [0; 1024];
+    let read = proc.read(format_args!("{pid}/stat"), &mut buffer).unwrap_or_default();
+    cpu(&String::from_utf8_lossy(read), sys::clock_ticks_per_second())
+}
+
 /// CPU time in a `/proc/P/stat`: in user and kernel mode, of the process and of its dead children.
 fn cpu(stat: &str, ticks_per_second: u64) -> Duration {
     let rest = stat.rsplit(')').next().unwrap_or_default();

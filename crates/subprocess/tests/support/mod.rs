@@ -33,6 +33,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> TerminalSpec {
         isolation: subprocess::Isolation::None,
         umask: 0o022,
         confinement: subprocess::Confinement::None,
+        bounds: subprocess::Bounds::default(),
     }
 }
 
