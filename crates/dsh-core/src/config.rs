@@ -10,6 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
+use crate::shape;
+
 /// One thing wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
@@ -88,6 +90,15 @@ pub(crate) fn deserialize<T: DeserializeOwned + JsonSchema>(
     let mut rest = Value::Object(written);
     let mut errors: Vec<ConfigError> = Vec::new();
     let mut removed = left_out.to_vec();
+    if shape::has_list(&rest) {
+        for path in shape::lists_for_mappings(schemars::schema_for!(T).as_value(), &rest) {
+            let segments: Vec<&Segment> = path.iter().collect();
+            let message = "invalid type: sequence, expected a mapping";
+            errors.push(ConfigError::new(written_as(&segments), message));
+            let taken = remove(&mut rest, &segments);
+            removed.extend(taken.map(|depth| written_as(&segments[..depth])));
+        }
+    }
     let value = loop {
         let error = match serde_path_to_error::deserialize::<_, T>(rest.clone()) {
             Ok(config) => break Some(config),
@@ -221,6 +232,14 @@ mod tests {
             paths,
             ["requried", "required", "limits.rows", "limits.colls", "limits.cols", "args[1]"]
         );
+    }
+
+    #[test]
+    fn a_list_is_no_mapping() {
+        let found = errors(json!({ "required": 1, "limits": [1], "args": 3 }));
+        let (path, message) = &found[0];
+        assert_eq!((path.as_str(), message.as_str()), ("limits", "invalid type: sequence, expected a mapping"));
+        assert_eq!(found[1].0, "args");
     }
 
     #[test]

@@ -93,6 +93,7 @@ pub mod problem;
 pub mod scope;
 pub mod scoped_map;
 pub mod service;
+mod shape;
 pub mod unwind;
 mod yaml;
 

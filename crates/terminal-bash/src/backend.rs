@@ -81,6 +81,7 @@ impl TerminalBackend for BashBackend {
             isolation: config.isolation,
             umask: config.umask.mode(),
             confinement,
+            bounds: config.limits.bounds(),
         };
         let process = self.host.spawn(spec).await.map_err(spawn_error)?;
         let OpenRequest { session_id, owner, cancel, .. } = request;

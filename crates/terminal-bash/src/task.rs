@@ -27,7 +27,8 @@ use std::{
 use dsh_core::Cancel;
 use subprocess::{Depth, Event, Evidence, ExitStatus, SignalError, TerminalProcess, TerminalSize};
 use terminal::{
-    Foreground, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError, WindowSize,
+    Foreground, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError, WaitReason,
+    WindowSize,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -131,6 +132,8 @@ impl Task {
     ) -> Self {
         let mut screen = new_screen(&config);
         let transcript = read::transcript(&config, &mut screen);
+        let now = epoch().elapsed();
+        let limits = Meter::new(config.limits.clone(), process.held(), reached, now);
         Self {
             id,
             name,
@@ -142,7 +145,7 @@ impl Task {
             marks: ShellMarks::new(config.shell_dialect),
             answers: Answers::default(),
             nonce,
-            limits: Meter::new(config.limits.clone(), reached, epoch().elapsed()),
+            limits,
             _place: place,
             far,
             config,
@@ -201,6 +204,9 @@ impl Task {
         loop {
             // A program that never pauses must not keep the others of this thread waiting.
             tokio::task::consume_budget().await;
+            if self.limits.takes_end() {
+                self.end_at_limit().await;
+            }
             let cancel = self.cancel_signal();
             let limits = self.limits.due().map(|it| self.epoch + it);
             tokio::select! {
@@ -218,7 +224,9 @@ impl Task {
                 () = cancelled(cancel) => self.cancel_live().await,
                 () = due(limits) => self.look_at_limits().await,
                 settled = self.advance() => if let Some(settled) = settled {
-                    if self.live.as_ref().is_some_and(|live| live.watching) {
+                    if self.is_at_limit(&settled).await {
+                        // It settles by the end of the shell.
+                    } else if self.live.as_ref().is_some_and(|live| live.watching) {
                         self.watched(&settled);
                     } else if !self.goes_on(&settled) {
                         self.settled_at = self.now();
@@ -606,19 +614,35 @@ impl Task {
         ended.map_err(|error| error.to_string())
     }
 
-    /// Ends the session if it is at a limit. A live send settles by the end of the shell.
+    /// Whether a settled exchange has met a limit that the kernel keeps: of a program that it ended
+    /// nothing else is to be told.
+    async fn is_at_limit(&mut self, settled: &Settlement) -> bool {
+        if settled.reason == WaitReason::SessionExit || self.process.met().is_none() {
+            return false;
+        }
+        self.look_at_limits().await;
+        let at_limit = self.limits.takes_end();
+        if at_limit {
+            self.end_at_limit().await;
+        }
+        at_limit && self.exit.is_some()
+    }
+
+    /// Looks whether the session is at a limit.
     async fn look_at_limits(&mut self) {
         // What a shell that ended by itself left has no idle time, but may still take too much.
         if self.live.is_some() || self.exit.is_some() {
             self.limits.used(self.now());
         }
         let measured = if self.limits.measures() { self.process.usage().await } else { None };
-        if !self.limits.looked(self.now(), measured.unwrap_or_default()) {
-            return;
-        }
+        self.limits.looked(self.now(), measured.unwrap_or_default(), self.process.met());
+    }
+
+    /// Ends the session, which is at a limit. A live send settles by the end of the shell.
+    async fn end_at_limit(&mut self) {
         tracing::info!(session = %self.id, limit = self.limits.reached(), "ending a session");
         // What is at a limit of the machine gets no time to take more.
-        let grace = measured.is_some().then_some(Duration::ZERO);
+        let grace = self.limits.measures().then_some(Duration::ZERO);
         if let Err(error) = self.end(grace).await {
             tracing::warn!("session {} is at its limit and goes on: {error}", self.id);
         }
@@ -629,6 +653,8 @@ impl Task {
             // Its last word comes before the end of the process that brings it.
             self.drain();
         }
+        // Known before the end is: who reads of it asks why.
+        self.limits.exited(self.process.met());
         let status = self.end_status(session_status(status));
         self.exit = Some(status.clone());
         self.status.send_replace(status);

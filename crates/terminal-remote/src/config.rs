@@ -69,6 +69,11 @@ impl Config {
                 wrong(path, "what runs on the far side cannot be measured: leave it out");
             }
         }
+        if self.limits.enforced {
+            problems.retain(|it| it.path != "limits.enforced");
+            let message = "the far side has a kernel of its own: leave it out";
+            problems.push(ConfigError::new("limits.enforced", message));
+        }
         problems
     }
 

@@ -6,7 +6,14 @@ use rustix::{
     pty::{OpenptFlags, openpt},
 };
 
-use super::{cgroup, isolation::pid_namespaces_work, probe, procfs::Proc, spawn};
+use super::{
+    cgroup,
+    controllers::{Controller, Layer},
+    isolation::pid_namespaces_work,
+    probe,
+    procfs::Proc,
+    spawn,
+};
 
 /// Looks at what terminals, containment and evidence rest on. Needs a tokio runtime; blocks for some
 /// milliseconds.
@@ -18,6 +25,7 @@ pub fn findings() -> Vec<Finding> {
         orphans(),
         marks(),
         isolation(),
+        limits(Controller::Memory.layer(), Controller::Pids.layer()),
         blocked_readers(),
         waits(),
     ];
@@ -125,6 +133,40 @@ fn isolation() -> Finding {
     }
 }
 
+/// By what a session is held to its limits.
+fn limits(
+    memory: Result<&Layer, &str>,
+    pids: Result<&Layer, &str>,
+) -> Finding {
+    const TOPIC: &str = "limits";
+    const CPU: &str = "CPU time is limited in each process, and the sum is watched";
+    let by = |layer: &Layer| match layer {
+        Layer::Own => "the control group that a session has".to_owned(),
+        Layer::Below(folder) => format!("a control group below {}", folder.display()),
+    };
+    let memory = memory
+        .map(|it| format!("memory of a session is enforced by {}", by(it)))
+        .map_err(|why| {
+            format!(
+                "memory of a session is watched, and what one process may write is limited, since no \
+                 control group can: {why}"
+            )
+        });
+    let processes = pids
+        .map(|it| format!("processes are watched, and their threads limited by {}", by(it)))
+        .map_err(|why| format!("processes are watched alone, since no control group can: {why}"));
+    match (memory, processes) {
+        (Ok(memory), Ok(processes)) => {
+            Finding::good(TOPIC, format!("{memory}; {processes}; {CPU}"))
+        }
+        (Ok(memory) | Err(memory), Ok(processes) | Err(processes)) => Finding::weaker(
+            TOPIC,
+            format!("{memory}; {processes}; {CPU}"),
+            "run the host as root, or in the topmost control group of its machine or container",
+        ),
+    }
+}
+
 fn blocked_readers() -> Finding {
     const TOPIC: &str = "blocked readers";
     if probe::reader_test_works() {
@@ -157,5 +199,31 @@ fn waits() -> Finding {
             "allow ptrace of descendants (sysctl kernel.yama.ptrace_scope 0 or 1; in a container the \
              capability SYS_PTRACE, or a seccomp profile that permits it)",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dsh_core::Grade;
+
+    use super::*;
+
+    #[test]
+    fn limits_are_said_to_be_enforced_where_they_are() {
+        let below = Layer::Below("/groups/memory".into());
+        let good = limits(Ok(&below), Ok(&Layer::Own));
+        assert_eq!(good.grade, Grade::Good);
+        assert_eq!(
+            good.found,
+            "memory of a session is enforced by a control group below /groups/memory; processes are \
+             watched, and their threads limited by the control group that a session has; CPU time is \
+             limited in each process, and the sum is watched"
+        );
+        for (memory, pids) in [(Ok(&below), Err("no pids")), (Err("no memory"), Ok(&below))] {
+            let weaker = limits(memory, pids);
+            assert_eq!(weaker.grade, Grade::Weaker);
+            let why = memory.err().or(pids.err()).unwrap();
+            assert!(weaker.found.contains(&format!("since no control group can: {why};")));
+        }
     }
 }

@@ -537,6 +537,9 @@ impl TerminalProcess for LocalProcess {
     }
 
     fn met(&self) -> Option<Met> {
+        if self.leader.is_collected() {
+            return None;
+        }
         self.leader.holds.met(|| {
             let of_group = self.leader.group.as_ref().and_then(|it| it.group().cpu());
             of_group.or_else(|| Some(usage::cpu_of(self.proc.as_deref()?, self.leader.pid)))

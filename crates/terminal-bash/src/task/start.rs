@@ -26,8 +26,10 @@ impl Task {
         match settled.reason {
             WaitReason::SessionExit => {
                 let how = describe_exit(self.exit.as_ref());
+                let limit = self.limits.reached().map(|it| format!(" [limit: {it}]"));
+                let limit = limit.unwrap_or_default();
                 let shell = self.config.shell_path.display();
-                return failed(format!("`{shell}` {how} before its first prompt"));
+                return failed(format!("`{shell}` {how} before its first prompt{limit}"));
             }
             WaitReason::Timeout => {
                 let (shell, bound) = (self.config.shell_path.display(), self.config.timeout_ms);
