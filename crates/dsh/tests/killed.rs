@@ -270,6 +270,57 @@ async fn what_shed_its_marks_is_in_the_hosts_control_group() {
     }
 }
 
+/// What holds a session to its limits goes like the session itself, and whoever sheds all marks in there.
+#[tokio::test]
+#[ignore = "needs root and control groups of version 1 with memory and pids"]
+async fn the_groups_of_limits_go_with_a_killed_host() {
+    for both_killed in [false, true] {
+        let home = TempDir::new().unwrap();
+        let file = home.path().join("limited.yml");
+        let rows = "- name: terminal\n- name: terminal-bash\n  config: { limits: { memoryMib: 512, \
+                    processes: 64, enforced: true } }\n- name: tool-terminal\n";
+        fs::write(&file, rows).unwrap();
+        let start = || {
+            let mut server = Server::connect(Link::Pipes, |command| {
+                command.env("DSH_HOME", home.path()).arg("--composition").arg(&file);
+            });
+            server.begin();
+            server
+        };
+        let mut server = start();
+        let pid = server.child.id();
+        server.open();
+        let number = format!("900200.{pid}");
+        let text = SHED.replace('N', &number);
+        server.call(2, "terminal_send", &json!({ "sessionId": "pty-1", "text": text }));
+        wait_until("it sleeps", || !sleeping(&number).is_empty()).await;
+        let groups = fs::read_to_string(format!("/proc/{}/cgroup", sleeping(&number)[0])).unwrap();
+        let folders = ["memory", "pids"].map(|it| {
+            let line = groups.lines().find_map(|line| line.split_once(&format!(":{it}:"))).unwrap();
+            format!("/sys/fs/cgroup/{it}{}", line.1)
+        });
+        assert!(folders.iter().all(|it| it.contains(&format!("/dsh-{pid}-"))), "{folders:?}");
+        assert_eq!(folders.each_ref().map(|it| Path::new(it).exists()), [true; 2]);
+        let supervisor = supervisor(pid);
+        if both_killed {
+            kill("KILL", supervisor);
+        }
+        kill("KILL", pid);
+        assert_eq!(server.exit().await, None);
+        let next = both_killed.then(start);
+        all_gone(&[number]).await;
+        nothing_left(&server.tag).await;
+        wait_until("the groups are removed", || {
+            folders.iter().all(|it| !Path::new(it).exists()) && is_gone(supervisor)
+        })
+        .await;
+        if let Some(mut next) = next {
+            next.write = None;
+            assert_eq!(next.ended().await, Some(0));
+        }
+    }
+}
+
 /// The folder of the group in a `/proc/P/cgroup`.
 fn group_of(groups: &str) -> String {
     let own = groups.lines().find_map(|it| it.strip_prefix("0::")).unwrap();

@@ -142,7 +142,8 @@ impl Holds {
 
     /// The bound that is known to be met; `cpu` tells what time was used.
     pub(super) fn met(&self, cpu: impl FnOnce() -> Option<Duration>) -> Option<Met> {
-        if self.memory.as_ref().is_some_and(|it| memory_met(&it.folder, it.own)) {
+        let most = self.bounds.memory_bytes.unwrap_or_default();
+        if self.memory.as_ref().is_some_and(|it| memory_met(&it.folder, it.own, most)) {
             return Some(Met::Memory);
         }
         let most = self.bounds.processes.map(threads).unwrap_or_default();
@@ -202,14 +203,18 @@ pub fn bounds_hold(bounds: &Bounds) -> Result<(), String> {
 
 /// Whether somebody was killed because the group was at its bound. Killed alone says less: the whole
 /// machine, or a group above, may have had no memory.
-fn memory_met(folder: &Path, version_2: bool) -> bool {
+fn memory_met(folder: &Path, version_2: bool, most: u64) -> bool {
+    /// More than the kernel asks for at once with the life of a process.
+    const PIECE: u64 = 64 << 10;
     let text = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
     if version_2 {
         let events = text("memory.events");
         counter(&events, "oom") > 0 && counter(&events, "oom_kill") > 0
     } else {
-        let full: u64 = text("memory.failcnt").trim().parse().unwrap_or_default();
-        full > 0 && counter(&text("memory.oom_control"), "oom_kill") > 0
+        // Not its count of failures, which the kernel keeps for one of two equal bounds.
+        let peak: u64 = text("memory.max_usage_in_bytes").trim().parse().unwrap_or_default();
+        let full = peak.saturating_add(PIECE) >= most;
+        full && counter(&text("memory.oom_control"), "oom_kill") > 0
     }
 }
 
@@ -239,11 +244,21 @@ mod tests {
             (vec![("memory.events", "low 0\nmax 7\noom 1\noom_kill 1\n")], true, false, false),
             (vec![("memory.events", "max 7\noom 0\noom_kill 1\n")], false, false, false),
             (vec![("memory.events", "max 7\noom 3\noom_kill 0\n")], false, false, false),
-            (vec![("memory.failcnt", "9\n"), ("memory.oom_control", "oom_kill 1\n")], false, true, false),
-            (vec![("memory.failcnt", "0\n"), ("memory.oom_control", "oom_kill 1\n")], false, false, false),
+            (
+                vec![("memory.max_usage_in_bytes", "9999360\n"), ("memory.oom_control", "oom_kill 1\n")],
+                false,
+                true,
+                false,
+            ),
+            (
+                vec![("memory.max_usage_in_bytes", "9000000\n"), ("memory.oom_control", "oom_kill 1\n")],
+                false,
+                false,
+                false,
+            ),
             (
                 vec![
-                    ("memory.failcnt", "9\n"),
+                    ("memory.max_usage_in_bytes", "9999360\n"),
                     ("memory.oom_control", "oom_kill_disable 1\nunder_oom 1\noom_kill 0\n"),
                 ],
                 false,
@@ -259,8 +274,8 @@ mod tests {
             for (file, text) in &files {
                 fs::write(folder.path().join(file), text).unwrap();
             }
-            assert_eq!(memory_met(folder.path(), true), two, "{files:?}");
-            assert_eq!(memory_met(folder.path(), false), one, "{files:?}");
+            assert_eq!(memory_met(folder.path(), true, 10_000_000), two, "{files:?}");
+            assert_eq!(memory_met(folder.path(), false, 10_000_000), one, "{files:?}");
             assert_eq!(threads_met(folder.path(), threads(1)), pids, "{files:?}");
         }
     }

@@ -14,10 +14,12 @@ use std::{
 
 use rustix::process::{WaitOptions, wait};
 use terminal::{Busy, Evidence, SendOutcome, StateKind, WaitReason};
+use terminal_bash::Config;
 use testkit::{host::TestHost, leaks::alone_unguarded, wait::guarded};
 
 use crate::{
     isolation::{ISOLATED, assert_a_sweep_stays_in_the_session},
+    limits::{assert_bombs_end, assert_greed_ends},
     shell::{Bench, Shell, assert_prompt, assert_waits, bench, shell},
 };
 
@@ -232,6 +234,56 @@ fn an_ordinary_user_has_pid_namespaces() {
         assert_eq!(shell.run("id -u; stat -c %u .", 0).await, "65534\n65534\n");
         shell.close().await.unwrap();
         assert_a_sweep_stays_in_the_session(bench).await;
+    });
+}
+
+/// The kernel holds its processes one by one, and the sum is watched.
+#[test]
+#[ignore = "needs root"]
+fn an_ordinary_user_has_limits() {
+    let name = "hidden::an_ordinary_user_has_limits";
+    if inside(name, NOBODY).is_none() {
+        return;
+    }
+    let limited = |text: &str| {
+        let config: Config = serde_json::from_str(&format!(r#"{{"limits":{{{text}}}}}"#)).unwrap();
+        config.problems().into_iter().map(|it| (it.path, it.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(limited(r#""memoryMib": 96"#), []);
+    for text in [r#""memoryMib": 96"#, r#""processes": 4"#] {
+        let problems = limited(&format!(r#"{text}, "enforced": true"#));
+        let [(path, message)] = &problems[..] else { panic!("{problems:?}") };
+        assert_eq!(path, "limits.enforced");
+        assert!(message.contains("Permission denied"), "{message}");
+    }
+    let config = "{ limits: { memoryMib: 256, processes: 16, cpuSeconds: 100 } }";
+    bench(config, async |bench| {
+        let shell = bench.open().await;
+        // 256 MiB and 1 GiB, in KiB; the time of one process is told a second late.
+        assert_eq!(shell.run("ulimit -d; ulimit -t", 0).await, "1310720\n101\n");
+        let much = "import sys\ntry: b'x' * (4 << 30)\nexcept MemoryError: sys.exit(3)\n";
+        let refused = shell.python(much).await;
+        assert_prompt(&refused, Some(3));
+        shell.close().await.unwrap();
+        assert_greed_ends(bench).await;
+        assert_bombs_end(bench).await;
+    });
+}
+
+/// Its user is of this session alone, so that the kernel's limit on a user's processes means it.
+#[test]
+#[ignore = "needs root"]
+fn an_ordinary_user_has_limits_in_a_namespace() {
+    let name = "hidden::an_ordinary_user_has_limits_in_a_namespace";
+    if inside(name, NOBODY).is_none() {
+        return;
+    }
+    let config = "{ isolation: pid-namespace, disposeGraceMs: 300, limits: { processes: 16 } }";
+    bench(config, async |bench| {
+        let shell = bench.open().await;
+        assert_eq!(shell.run("ulimit -u", 0).await, "512\n");
+        shell.close().await.unwrap();
+        assert_bombs_end(bench).await;
     });
 }
 
