@@ -238,7 +238,10 @@ mod tests {
     fn a_list_is_no_mapping() {
         let found = errors(json!({ "required": 1, "limits": [1], "args": 3 }));
         let (path, message) = &found[0];
-        assert_eq!((path.as_str(), message.as_str()), ("limits", "invalid type: sequence, expected a mapping"));
+        assert_eq!(
+            (path.as_str(), message.as_str()),
+            ("limits", "invalid type: sequence, expected a mapping")
+        );
         assert_eq!(found[1].0, "args");
     }
 

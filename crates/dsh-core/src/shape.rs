@@ -114,7 +114,10 @@ mod tests {
             (json!({ "inner": [1] }), vec!["inner"]),
             (json!({ "maybe": [], "named": [] }), vec!["maybe", "named"]),
             (json!({ "inner": { "deeper": [1], "pair": [1, 2] } }), vec!["inner deeper"]),
-            (json!({ "many": [{ "rows": 1 }, [1], { "deeper": [] }] }), vec!["many [1]", "many [2] deeper"]),
+            (
+                json!({ "many": [{ "rows": 1 }, [1], { "deeper": [] }] }),
+                vec!["many [1]", "many [2] deeper"],
+            ),
             (json!({ "args": ["a"], "either": [1], "any": [[]], "unknown": [1] }), vec![]),
             (json!({ "inner": 1, "maybe": null, "many": [] }), vec![]),
             (json!([1]), vec![""]),

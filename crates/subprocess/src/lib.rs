@@ -18,8 +18,9 @@ pub use evidence::{
     Scan, ThreadFacts, Wait,
 };
 pub use host::{
-    Bounds, Capacity, Confinement, Event, ExitStatus, Held, Isolation, Met, SignalError, SpawnError,
-    Survivor, TerminalHost, TerminalProcess, TerminalSize, TerminalSpec, TerminateError, Usage,
+    Bounds, Capacity, Confinement, Event, ExitStatus, Held, Isolation, Met, SignalError,
+    SpawnError, Survivor, TerminalHost, TerminalProcess, TerminalSize, TerminalSpec,
+    TerminateError, Usage,
 };
 pub use program::{NoProgram, find_program};
 

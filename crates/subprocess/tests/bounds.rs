@@ -23,7 +23,8 @@ fn soft_limit(limits: &str, name: &str) -> String {
 
 #[tokio::test]
 async fn a_session_without_bounds_has_nothing_of_it() {
-    let mut session = Session::start(spec("/bin/cat", &["/proc/self/cgroup", "/proc/self/limits"])).await;
+    let mut session =
+        Session::start(spec("/bin/cat", &["/proc/self/cgroup", "/proc/self/limits"])).await;
     assert_eq!(session.process.held(), Held::default());
     session.until_exit().await;
     let text = session.text().replace('\r', "");
@@ -53,8 +54,7 @@ async fn cpu_time_is_limited_in_each_process() {
 #[tokio::test]
 #[ignore = "needs root and the memory controller of control groups"]
 async fn the_kernel_holds_a_session_to_its_memory() {
-    let bounds =
-        Bounds { memory_bytes: Some(96 * MIB), required: true, ..Bounds::default() };
+    let bounds = Bounds { memory_bytes: Some(96 * MIB), required: true, ..Bounds::default() };
     assert_eq!(bounds_hold(&bounds), Ok(()));
     let mut session = Session::start(with(bounds, bash())).await;
     session.until("dsh> ").await;
@@ -128,7 +128,7 @@ fn group_of(controller: &str, pid: i32) -> String {
         let (_, line) = line.split_once(':')?;
         line.split_once(':').filter(|it| named(it.0)).map(|it| it.1)
     });
-    let group = group.expect("version 1 has it");
+    let group = group.unwrap();
     assert!(group.contains(&format!("/dsh-{}-", std::process::id())), "{group}");
     format!("/sys/fs/cgroup/{controller}{group}")
 }

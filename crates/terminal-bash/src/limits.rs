@@ -102,7 +102,8 @@ impl Limits {
             return None;
         }
         if bounds.memory_bytes.or(bounds.processes).is_none() {
-            let message = "there is nothing to enforce: name `memoryMib` or `processes`, or leave it out";
+            let message =
+                "there is nothing to enforce: name `memoryMib` or `processes`, or leave it out";
             return Some(ConfigError::new("limits.enforced", message));
         }
         let reason = hold(&bounds).err()?;
@@ -164,8 +165,7 @@ impl Limits {
             Some(Duration::from_millis(room.saturating_mul(1000) / per_second))
         };
         let memory = time(self.memory_mib, held.memory, usage.memory_bytes / MIB, MIB_PER_SECOND);
-        let processes =
-            time(self.processes, held.processes, usage.processes, PROCESSES_PER_SECOND);
+        let processes = time(self.processes, held.processes, usage.processes, PROCESSES_PER_SECOND);
         let soonest = memory.into_iter().chain(processes).min().unwrap_or(PERIOD);
         soonest.clamp(SHORTEST, PERIOD)
     }
@@ -363,11 +363,8 @@ mod tests {
     #[test]
     fn the_nearer_to_a_limit_the_sooner_the_next_look() {
         let limits = |memory_mib, processes| Limits { memory_mib, processes, ..Limits::default() };
-        let used = |mib, processes| Usage {
-            memory_bytes: mib * MIB,
-            processes,
-            ..Usage::default()
-        };
+        let used =
+            |mib, processes| Usage { memory_bytes: mib * MIB, processes, ..Usage::default() };
         let nothing = Held::default();
         let memory = Held { memory: true, ..nothing };
         for (limits, used, held, millis) in [

@@ -6,9 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use subprocess::{Bounds, 
-    Confinement, Event, Isolation, TerminalHost, TerminalProcess, TerminalSize, TerminalSpec,
-    find_program,
+use subprocess::{
+    Bounds, Confinement, Event, Isolation, TerminalHost, TerminalProcess, TerminalSize,
+    TerminalSpec, find_program,
 };
 use terminal::TerminalError;
 

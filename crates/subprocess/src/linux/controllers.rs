@@ -240,7 +240,10 @@ mod tests {
     fn a_controller_is_handed_on_from_the_top() {
         let all = "cpu memory pids\n";
         for (files, asked) in [
-            (vec![(all, "memory\n"), (all, "memory pids\n")], Ok(vec!["memory\n", "memory pids\n"])),
+            (
+                vec![(all, "memory\n"), (all, "memory pids\n")],
+                Ok(vec!["memory\n", "memory pids\n"]),
+            ),
             (vec![(all, "pids\n"), (all, "")], Ok(vec!["+memory", "+memory"])),
             (vec![(all, "memory\n"), (all, "pids\n")], Ok(vec!["memory\n", "+memory"])),
             (vec![("cpu hugetlb\n", ""), (all, "")], Err("does not have it")),

@@ -134,10 +134,7 @@ fn isolation() -> Finding {
 }
 
 /// By what a session is held to its limits.
-fn limits(
-    memory: Result<&Layer, &str>,
-    pids: Result<&Layer, &str>,
-) -> Finding {
+fn limits(memory: Result<&Layer, &str>, pids: Result<&Layer, &str>) -> Finding {
     const TOPIC: &str = "limits";
     const CPU: &str = "CPU time is limited in each process, and the sum is watched";
     let by = |layer: &Layer| match layer {

@@ -127,7 +127,8 @@ impl Holds {
 
     /// Where the leader moves itself in.
     pub(super) fn entrances(&self) -> impl Iterator<Item = &OwnedFd> {
-        let made = [&self.memory, &self.pids].into_iter().flatten().filter_map(|it| it.made.as_ref());
+        let made =
+            [&self.memory, &self.pids].into_iter().flatten().filter_map(|it| it.made.as_ref());
         made.map(|(_, entrance)| entrance)
     }
 
@@ -245,13 +246,19 @@ mod tests {
             (vec![("memory.events", "max 7\noom 0\noom_kill 1\n")], false, false, false),
             (vec![("memory.events", "max 7\noom 3\noom_kill 0\n")], false, false, false),
             (
-                vec![("memory.max_usage_in_bytes", "9999360\n"), ("memory.oom_control", "oom_kill 1\n")],
+                vec![
+                    ("memory.max_usage_in_bytes", "9999360\n"),
+                    ("memory.oom_control", "oom_kill 1\n"),
+                ],
                 false,
                 true,
                 false,
             ),
             (
-                vec![("memory.max_usage_in_bytes", "9000000\n"), ("memory.oom_control", "oom_kill 1\n")],
+                vec![
+                    ("memory.max_usage_in_bytes", "9000000\n"),
+                    ("memory.oom_control", "oom_kill 1\n"),
+                ],
                 false,
                 false,
                 false,

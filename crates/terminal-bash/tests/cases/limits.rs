@@ -6,7 +6,8 @@ use std::time::Duration;
 use dsh_core::ConfigError;
 use subprocess::Bounds;
 use terminal::{
-    SendOutcome, SessionStatus, SpawnRequest, TerminalError, WaitCondition, WaitEnd, WaitReason, WaitRequest,
+    SendOutcome, SessionStatus, SpawnRequest, TerminalError, WaitCondition, WaitEnd, WaitReason,
+    WaitRequest,
 };
 use testkit::{leaks::processes_with_env, wait::wait_until};
 
@@ -155,7 +156,8 @@ for _ in range(600): threading.Thread(target=time.sleep, args=(1000,), daemon=Tr
 #[test]
 #[ignore = "needs root and the memory controller of control groups"]
 fn a_shell_that_has_no_room_says_why() {
-    let config = "{ shellArgs: ['-c', 'x=x; while :; do x=$x$x; done'], limits: { memoryMib: 64 } }";
+    let config =
+        "{ shellArgs: ['-c', 'x=x; while :; do x=$x$x; done'], limits: { memoryMib: 64 } }";
     bench(config, async |bench| {
         let refused = bench.try_open(SpawnRequest::default()).await.map(|_| ()).unwrap_err();
         assert_eq!(refused.code(), "SHELL_START_FAILED");
