@@ -1,4 +1,4 @@
-//! Serves `ctx.tools` to any MCP client over a pair of streams.
+//! Serves `ctx.tools` to any MCP client over a pair of streams, or to many over HTTP.
 //!
 //! Guarantees:
 //! - one connection is one agent: its end, whatever the reason, cancels the calls that still run
@@ -12,22 +12,27 @@
 //! - nothing but the protocol is written to the output.
 //!
 //! Reading order: [`McpServer::serve`] → `wire`, `message` → `connection` → `handler` → `progress`,
-//! `roots`, `schema`.
+//! `roots`, `schema`; [`McpServer::http`] → `http`.
 
 mod connection;
 mod handler;
+mod http;
 mod message;
 mod progress;
 mod roots;
 mod schema;
 mod wire;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use agents::{AgentRegistry, Agents};
 use anyhow::Context as _;
 use dsh_core::{Ctx, Deps, Lookup, Plugin, Provided, Service, async_trait, register_plugin};
-use rmcp::service::{ServerInitializeError, serve_server_with_ct};
+use rmcp::{
+    RoleServer,
+    service::{ServerInitializeError, serve_server_with_ct},
+    transport::Transport,
+};
 use sandbox_policy::SandboxPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +42,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use tools::{ToolRegistry, Tools};
 
+pub use crate::http::Http;
 use crate::{
     connection::Connection,
     handler::Handler,
@@ -57,13 +63,25 @@ pub struct McpPlugin;
 register_plugin!(McpPlugin);
 
 /// Configuration of the row.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Config {
     /// Send `outputSchema` and `structuredContent` too. Many clients show the model only one of
     /// text and structure.
     pub structured_content: bool,
+    /// Over HTTP: how long a session of MCP, with its agent, outlives the last request and the last
+    /// stream of its client, in seconds. A client that keeps no stream open needs more than it
+    /// pauses between two requests.
+    pub session_grace_seconds: NonZeroU32,
 }
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { structured_content: false, session_grace_seconds: SESSION_GRACE }
+    }
+}
+
+const SESSION_GRACE: NonZeroU32 = NonZeroU32::new(60).unwrap();
 
 /// How long calls may go on after the end of the input.
 const LAST_ANSWERS: Duration = Duration::from_millis(250);
@@ -103,7 +121,8 @@ impl Plugin for McpPlugin {
             }
         });
         let structured = config.structured_content;
-        Ok(Arc::new(McpServer { tools, agents, prompt, log, structured }))
+        let session_grace = Duration::from_secs(config.session_grace_seconds.get().into());
+        Ok(Arc::new(McpServer { tools, agents, prompt, log, structured, session_grace }))
     }
 }
 
@@ -114,6 +133,7 @@ pub struct McpServer {
     prompt: Arc<PromptRegistry>,
     log: Lookup<SessionLog>,
     structured: bool,
+    session_grace: Duration,
 }
 
 impl McpServer {
@@ -148,6 +168,15 @@ impl McpServer {
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let ends = Ends::new(&stop);
+        let wire = Wire::new(input, output, ends.clone());
+        self.converse(wire, workspace_root, ends).await
+    }
+
+    /// Serves one client over `line` until `ends` say so, or `line` has no more messages.
+    async fn converse<T>(&self, line: T, workspace_root: PathBuf, ends: Ends) -> anyhow::Result<()>
+    where
+        T: Transport<RoleServer> + 'static,
+    {
         let connection = Arc::new(Connection::new(
             Arc::clone(&self.agents),
             self.log.clone(),
@@ -157,10 +186,9 @@ impl McpServer {
         ));
         let handler =
             Handler::new(Arc::clone(&self.tools), Arc::clone(&connection), self.structured);
-        let wire = Wire::new(input, output, ends.clone());
         let protocol = CancellationToken::new();
         // On the heap: it is large, and gone once the session has begun.
-        let beginning = Box::pin(serve_server_with_ct(handler, wire, protocol.clone()));
+        let beginning = Box::pin(serve_server_with_ct(handler, line, protocol.clone()));
         let served = tokio::select! {
             served = beginning => served,
             () = ends.gone.cancelled() => return Ok(()),

@@ -140,7 +140,7 @@ fn malformed(id: Option<Value>, text: &str) -> Judged {
 }
 
 /// An error response. Without an id it has none, as MCP wants it.
-fn refusal(id: Option<Value>, code: ErrorCode, message: &str) -> Value {
+pub(crate) fn refusal(id: Option<Value>, code: ErrorCode, message: &str) -> Value {
     let error = json!({ "code": code.0, "message": message });
     match id {
         Some(id) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
