@@ -243,12 +243,16 @@ _dsh() {
             return 0
             ;;
         dsh__subcmd__mcp)
-            opts="-h --composition --patch --no-home-patch --sandbox --dump-config --structured --help"
+            opts="-h --tls-key --composition --patch --no-home-patch --sandbox --dump-config --structured --listen --token-file --tls-cert --insecure-listen --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --tls-key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --composition)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -259,6 +263,18 @@ _dsh() {
                     ;;
                 --sandbox)
                     COMPREPLY=($(compgen -W "danger-full-access workspace-write read-only" -- "${cur}"))
+                    return 0
+                    ;;
+                --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

@@ -27,7 +27,7 @@ end
 complete -c dsh -n "__fish_dsh_needs_command" -s h -l help -d 'Print help'
 complete -c dsh -n "__fish_dsh_needs_command" -s V -l version -d 'Print version'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "run" -d 'Run an agent in this terminal'
-complete -c dsh -n "__fish_dsh_needs_command" -f -a "mcp" -d 'Serve the tools to an MCP client over stdin and stdout'
+complete -c dsh -n "__fish_dsh_needs_command" -f -a "mcp" -d 'Serve the tools to an MCP client over stdin and stdout, or to many over HTTP'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "web" -d 'Watch agents in a browser, and step in; serve the tools to MCP clients over HTTP'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "check" -d 'Say all that is wrong with a composition, and start nothing'
 complete -c dsh -n "__fish_dsh_needs_command" -f -a "replay" -d 'Play the recording of a session in this terminal'
@@ -48,14 +48,19 @@ complete -c dsh -n "__fish_dsh_using_subcommand run" -l json -d 'Print the event
 complete -c dsh -n "__fish_dsh_using_subcommand run" -l no-home-patch -d 'Leave `$DSH_HOME/patch.yml` out'
 complete -c dsh -n "__fish_dsh_using_subcommand run" -l dump-config -d 'Print the composed rows as YAML, with defaults filled in, and start nothing'
 complete -c dsh -n "__fish_dsh_using_subcommand run" -s h -l help -d 'Print help'
+complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l tls-key -d 'The private key of the certificate, in PEM' -r -F
 complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l composition -d 'YAML list of plugin rows [default: the built-in compositions/terminal.yml]' -r -F
 complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l patch -d 'Changes of the composition, after those of `$DSH_HOME/patch.yml`; may be given several times' -r -F
 complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l sandbox -d 'What sessions may do: danger-full-access confines nothing and is the default, workspace-write lets them write to the current folder and temporary ones, read-only to nothing' -r -f -a "danger-full-access\t''
 workspace-write\t''
 read-only\t''"
+complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l listen -d 'Serve over HTTP here, at /mcp, and not on stdin and stdout; port 0 is a free one. Addresses that others can reach want TLS' -r
+complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l token-file -d 'A file with the token in one line [default: a new token, printed]' -r -F
+complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l tls-cert -d 'Speak TLS, with this certificate in PEM' -r -F
 complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l no-home-patch -d 'Leave `$DSH_HOME/patch.yml` out'
 complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l dump-config -d 'Print the composed rows as YAML, with defaults filled in, and start nothing'
 complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l structured -d 'Send outputSchema and structuredContent too (many clients then hide the text)'
+complete -c dsh -n "__fish_dsh_using_subcommand mcp" -l insecure-listen -d 'Listen where others can reach it, also without TLS: who listens in can read the token then'
 complete -c dsh -n "__fish_dsh_using_subcommand mcp" -s h -l help -d 'Print help'
 complete -c dsh -n "__fish_dsh_using_subcommand web" -l listen -d 'Where to listen; port 0 is a free one. Addresses that others can reach want TLS' -r
 complete -c dsh -n "__fish_dsh_using_subcommand web" -l token-file -d 'A file with the token in one line [default: a new token, printed]' -r -F
@@ -82,7 +87,7 @@ complete -c dsh -n "__fish_dsh_using_subcommand screenshot" -s h -l help -d 'Pri
 complete -c dsh -n "__fish_dsh_using_subcommand doctor" -l json -d 'Print one JSON object instead of lines'
 complete -c dsh -n "__fish_dsh_using_subcommand doctor" -s h -l help -d 'Print help'
 complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "run" -d 'Run an agent in this terminal'
-complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "mcp" -d 'Serve the tools to an MCP client over stdin and stdout'
+complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "mcp" -d 'Serve the tools to an MCP client over stdin and stdout, or to many over HTTP'
 complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "web" -d 'Watch agents in a browser, and step in; serve the tools to MCP clients over HTTP'
 complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "check" -d 'Say all that is wrong with a composition, and start nothing'
 complete -c dsh -n "__fish_dsh_using_subcommand help; and not __fish_seen_subcommand_from run mcp web check replay screenshot doctor help" -f -a "replay" -d 'Play the recording of a session in this terminal'

@@ -12,6 +12,7 @@ Examples:
   dsh run \"Why does the build fail?\"        work on a task, with the model of DEEPSEEK_API_KEY
                                             or OPENAI_API_KEY
   dsh mcp                                   serve the terminal tools to an MCP client over stdio
+  dsh mcp --listen 127.0.0.1:7171           the same to many clients over HTTP
   dsh mcp --composition my.yml              the same with your own composition
   dsh mcp --sandbox workspace-write         the same, writing to the current folder alone
   dsh web                                   watch agents in a browser, and step in
@@ -40,7 +41,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run an agent in this terminal.
     Run(Run),
-    /// Serve the tools to an MCP client over stdin and stdout.
+    /// Serve the tools to an MCP client over stdin and stdout, or to many over HTTP.
     Mcp(Mcp),
     /// Watch agents in a browser, and step in; serve the tools to MCP clients over HTTP.
     Web(Web),
@@ -109,8 +110,21 @@ pub(crate) struct Run {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, as the entry of a client's configuration:
-  { \"mcpServers\": { \"terminal\": { \"command\": \"dsh\", \"args\": [\"mcp\"] } } }")]
+  { \"mcpServers\": { \"terminal\": { \"command\": \"dsh\", \"args\": [\"mcp\"] } } }
+
+Over HTTP, for clients that are elsewhere, or for many:
+  dsh mcp --listen 127.0.0.1:7171           prints the address and the header that lets in
+  dsh mcp --listen 0.0.0.0:7171 --tls-cert cert.pem --tls-key key.pem --token-file token
+Each session of MCP has terminals of its own. They are closed when it ends, or when its client has
+had no request and no stream open for a minute (`sessionGraceSeconds` of the row `mcp`).")]
+#[command(mut_arg("listen", |it| it.help("Serve over HTTP here, at /mcp, and not on stdin and \
+    stdout; port 0 is a free one. Addresses that others can reach want TLS")))]
+#[command(mut_arg("token_file", |it| it.requires("listen")))]
+#[command(mut_arg("tls_cert", |it| it.requires("listen")))]
+#[command(mut_arg("insecure_listen", |it| it.requires("listen")))]
 pub(crate) struct Mcp {
+    #[command(flatten)]
+    pub(crate) listening: ListeningArgs,
     #[command(flatten)]
     pub(crate) composition: CompositionArgs,
     /// Send outputSchema and structuredContent too (many clients then hide the text).

@@ -13,7 +13,7 @@ use dsh_core::{App, Composition, Plan, Service};
 use mcp::Mcp;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use web::Web;
+use web::{Door, Web, WebServer};
 
 use crate::{
     cli, composition,
@@ -22,8 +22,14 @@ use crate::{
     signals::Watch,
 };
 
+/// Where MCP clients ask.
+const MCP_PATH: &str = "/mcp";
+
 /// `dsh mcp`.
 pub(crate) async fn mcp(args: cli::Mcp) -> Result<ExitCode, Failure> {
+    if args.listening.listen.is_some() {
+        return mcp_over_http(args).await;
+    }
     let workspace_root = current_folder()?;
     let mut composition =
         composition::compose(&args.composition, |it| composition::front_end(it, MCP))?;
@@ -45,21 +51,55 @@ pub(crate) async fn mcp(args: cli::Mcp) -> Result<ExitCode, Failure> {
     .await
 }
 
+/// `dsh mcp --listen`: the port is that of the row `web`, without the page.
+async fn mcp_over_http(args: cli::Mcp) -> Result<ExitCode, Failure> {
+    let mut composition =
+        composition::compose(&args.composition, |it| composition::front_end(it, WEB))?;
+    composition = listening(composition, &args.listening)?;
+    if args.structured {
+        composition = composition.with_config(MCP, "structuredContent", true);
+    }
+    on_port(&args.composition, composition, async |_, door, clients, stop| {
+        let mut err = std::io::stderr();
+        writeln!(err, "{}", door.url(MCP_PATH)).ok();
+        if let Some(token) = door.new_token() {
+            writeln!(err, "Authorization: Bearer {token}").ok();
+        }
+        door.serve(Router::new(), clients, stop).await;
+    })
+    .await
+}
+
 /// `dsh web`.
 pub(crate) async fn web(args: cli::Web) -> Result<ExitCode, Failure> {
     let composition =
         composition::compose(&args.composition, |it| composition::front_end(it, WEB))?;
     let composition = listening(composition, &args.listening)?;
-    let Some(plan) = composition::plan(&args.composition, &composition)? else {
+    on_port(&args.composition, composition, async |web, door, clients, stop| {
+        let token = door.new_token().map(|it| format!("#token={it}"));
+        let mut err = std::io::stderr();
+        writeln!(err, "{}{}", door.url("/"), token.unwrap_or_default()).ok();
+        web.serve(door, clients, stop).await;
+    })
+    .await
+}
+
+/// Takes the port, and does `serve` with the routes of MCP clients. Their sessions end with it.
+async fn on_port(
+    args: &cli::CompositionArgs,
+    composition: Composition,
+    serve: impl AsyncFnOnce(&WebServer, Door, Router, CancellationToken),
+) -> Result<ExitCode, Failure> {
+    let workspace_root = current_folder()?;
+    let Some(plan) = composition::plan(args, &composition)? else {
         return Ok(ExitCode::SUCCESS);
     };
     supervised(plan, async |app, stop| {
         let web = service::<Web>(app)?;
+        let (clients, sessions) = service::<Mcp>(app)?.http(workspace_root, stop.clone());
         let door = web.open().await.map_err(|error| Failure::user(error.to_string(), ""))?;
-        let token = door.new_token().map(|it| format!("#token={it}"));
-        let mut err = std::io::stderr();
-        writeln!(err, "{}{}", door.url("/"), token.unwrap_or_default()).ok();
-        web.serve(door, Router::new(), stop).await;
+        let clients = Router::new().nest(MCP_PATH, clients);
+        tokio::join!(serve(&web, door, clients, stop), sessions.ended());
         Ok(ExitCode::SUCCESS)
     })
     .await

@@ -226,7 +226,8 @@ fn the_clients_configuration_in_the_documentation_names_a_command_that_serves() 
         .map(|it| serde_json::from_str(it.split("```").next().unwrap()).unwrap())
         .collect();
     let servers = configurations.iter().filter_map(|it| it.get("mcpServers")?.as_object());
-    let servers: Vec<&Value> = servers.flat_map(|it| it.values()).collect();
+    let servers = servers.flat_map(|it| it.values());
+    let servers: Vec<&Value> = servers.filter(|it| it.get("command").is_some()).collect();
     assert!(!servers.is_empty());
     for server in servers {
         let arguments = server["args"].as_array().unwrap().iter().map(|it| it.as_str().unwrap());

@@ -23,7 +23,7 @@ mod roots;
 mod schema;
 mod wire;
 
-use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
+use std::{num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration};
 
 use agents::{AgentRegistry, Agents};
 use anyhow::Context as _;
@@ -72,7 +72,7 @@ pub struct Config {
     /// Over HTTP: how long a session of MCP, with its agent, outlives the last request and the last
     /// stream of its client, in seconds. A client that keeps no stream open needs more than it
     /// pauses between two requests.
-    pub session_grace_seconds: NonZeroU32,
+    pub session_grace_seconds: NonZeroU64,
 }
 
 impl Default for Config {
@@ -81,7 +81,7 @@ impl Default for Config {
     }
 }
 
-const SESSION_GRACE: NonZeroU32 = NonZeroU32::new(60).unwrap();
+const SESSION_GRACE: NonZeroU64 = NonZeroU64::new(60).unwrap();
 
 /// How long calls may go on after the end of the input.
 const LAST_ANSWERS: Duration = Duration::from_millis(250);
@@ -121,7 +121,7 @@ impl Plugin for McpPlugin {
             }
         });
         let structured = config.structured_content;
-        let session_grace = Duration::from_secs(config.session_grace_seconds.get().into());
+        let session_grace = Duration::from_secs(config.session_grace_seconds.get());
         Ok(Arc::new(McpServer { tools, agents, prompt, log, structured, session_grace }))
     }
 }

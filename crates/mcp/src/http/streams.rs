@@ -375,11 +375,16 @@ fn id(key: u64, index: u64) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use testkit::guarded;
 
     use super::*;
 
     fn message(message: Value) -> TxJsonRpcMessage<RoleServer> {
         serde_json::from_value(message).unwrap()
+    }
+
+    async fn read(reader: &mut Reader) -> Option<Said> {
+        guarded("an event", reader.next()).await
     }
 
     async fn progress(streams: &Streams, token: u32, text: &str) {
@@ -404,7 +409,7 @@ mod tests {
         let streams = Arc::new(Streams::new());
         let mut reader = open(&streams, 1).unwrap();
         progress(&streams, 1, "first").await;
-        let first = reader.next().await.unwrap();
+        let first = read(&mut reader).await.unwrap();
         assert!(first.text.contains("first"));
         drop(reader);
         let long = "x".repeat(KEPT / 4);
@@ -416,7 +421,7 @@ mod tests {
         progress(&streams, 1, "late").await;
         let mut resumed = streams.resume(&first.id).unwrap();
         let mut texts = Vec::new();
-        while let Some(said) = resumed.next().await {
+        while let Some(said) = read(&mut resumed).await {
             texts.push(said.text);
         }
         assert!((2..6).contains(&texts.len()), "{}", texts.len());
@@ -438,11 +443,11 @@ mod tests {
             assert!(futures_util::poll!(&mut waiting).is_pending());
             if goes {
                 drop(reader);
-                waiting.await.unwrap();
+                guarded("a message", waiting).await.unwrap();
             } else {
-                reader.next().await.unwrap();
-                waiting.await.unwrap();
-                assert!(reader.next().await.unwrap().text.contains("second"));
+                read(&mut reader).await.unwrap();
+                guarded("a message", waiting).await.unwrap();
+                assert!(read(&mut reader).await.unwrap().text.contains("second"));
             }
             answer(&streams, 1).await;
         }
@@ -455,15 +460,15 @@ mod tests {
         let mut readers: Vec<_> = (0..most).map(|id| open(&streams, id).unwrap()).collect();
         assert!(open(&streams, most).is_none());
         answer(&streams, 3).await;
-        assert!(readers[3].next().await.is_some());
+        assert!(read(&mut readers[3]).await.is_some());
         let mut last = open(&streams, most).unwrap();
         answer(&streams, 0).await;
         answer(&streams, most).await;
-        assert!(readers[0].next().await.is_some());
-        assert!(last.next().await.is_some());
+        assert!(read(&mut readers[0]).await.is_some());
+        assert!(read(&mut last).await.is_some());
         streams.cancel(&RequestId::Number(7));
-        assert!(readers[7].next().await.is_none());
+        assert!(read(&mut readers[7]).await.is_none());
         streams.close();
-        assert!(readers[8].next().await.is_none());
+        assert!(read(&mut readers[8]).await.is_none());
     }
 }

@@ -190,8 +190,9 @@ impl Messages {
             let field = |name: &str| {
                 event.lines().find_map(|it| Some(it.strip_prefix(name)?.trim_start().to_owned()))
             };
-            let (id, data) = (field("id:"), field("data:").unwrap_or_default());
-            self.text = rest.to_owned();
+            let (id, data, rest) =
+                (field("id:"), field("data:").unwrap_or_default(), rest.to_owned());
+            self.text = rest;
             self.last = id.unwrap_or_else(|| std::mem::take(&mut self.last));
             if !data.is_empty() {
                 return Some(serde_json::from_str(&data).unwrap());
