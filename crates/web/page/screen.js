@@ -45,15 +45,6 @@ function joined(first, second) {
   return both;
 }
 
-// Whoever draws a terminal for others answers none of the questions that a program asks it: the session itself does.
-function answerNothing(parser) {
-  const done = () => true;
-  for (const id of [{ final: 'n' }, { prefix: '?', final: 'n' }, { final: 'c' }, { prefix: '>', final: 'c' },
-    { intermediates: '$', final: 'p' }, { prefix: '?', intermediates: '$', final: 'p' }]) parser.registerCsiHandler(id, done);
-  parser.registerDcsHandler({ intermediates: '$', final: 'q' }, done);
-  for (const colour of [4, 10, 11, 12]) parser.registerOscHandler(colour, (data) => data.includes('?'));
-}
-
 export class Screen {
   // `on` has `typed(text)`, `leave()`, and `behind()`: a new picture is wanted.
   constructor(host, on) {
@@ -69,7 +60,6 @@ export class Screen {
       cols: 80, rows: 24, fontFamily: FONT, fontSize: 13, scrollback: 2000, disableStdin: true, cursorInactiveStyle: 'outline',
       theme: theme(), minimumContrastRatio: 4.5, allowProposedApi: false, linkHandler: { activate() {} },
     });
-    answerNothing(this.terminal.parser);
     this.terminal.attachCustomKeyEventHandler((event) => this.key(event));
     this.terminal.onData((data) => this.data(data));
     this.terminal.open(host);

@@ -20,9 +20,11 @@ function fill(item, name, state, selected) {
   else button.removeAttribute('aria-current');
 }
 
+const isLive = ({ live }) => live !== undefined && live !== null;
+
 function sessionState(session) {
   if (session.lease) return 'taken over';
-  if (session.live !== undefined && session.live !== null) return 'busy';
+  if (isLive(session)) return 'busy';
   return sessionStatus(session.status);
 }
 
@@ -38,9 +40,11 @@ const LIVE = new Set(['running', 'stopping']);
 
 function updateJob(item, job) {
   const [name, state, kill] = item.children;
-  text(name, `${job.id} ${job.label}`);
-  const took = job.finishedAt ? `, ${duration(job.finishedAt - job.startedAt)}` : `, since ${time(job.startedAt)}`;
-  text(state, `${job.status}${job.detail ? ` (${job.detail})` : ''}${took}`);
+  text(name, job.label);
+  name.title = job.label;
+  const took = job.finishedAt ? `after ${duration(job.finishedAt - job.startedAt)}` : `since ${time(job.startedAt)}`;
+  text(state, `${job.status} ${took}`);
+  state.title = [job.id, job.detail].filter(Boolean).join(': ');
   kill.hidden = !LIVE.has(job.status);
   // What was asked to end and has not may be asked again.
   if (item.dataset.status !== job.status) kill.disabled = false;
@@ -62,7 +66,7 @@ export function drawAgents(agents, chosen, on) {
   children(byId('agents'), agents, (agent) => agent.id, (agent) => makeAgent(agent, on), (item, agent) => {
     const [button, sessions, jobs] = item.children;
     text(button.children[0], agent.id);
-    text(button.children[1], agent.status);
+    text(button.children[1], agent.sessions.some(isLive) ? 'busy' : agent.status);
     if (chosen.agent === agent.id) button.setAttribute('aria-current', 'true');
     else button.removeAttribute('aria-current');
     children(sessions, agent.sessions, (session) => session.id, (session) => entry(() => on.session(session.id)),
