@@ -66,6 +66,9 @@ enum Leave {
 /// The end of all pages.
 const ENDING: Leave = Leave::Close(close_code::AWAY, "the server ends");
 
+/// The end of one that keeps the server waiting. It may read the reason later.
+const SLOW: Leave = Leave::Close(close_code::AGAIN, "nothing came back for 20 seconds");
+
 /// A refusal of a request: its message and code.
 struct Refused(String, &'static str);
 
@@ -144,8 +147,10 @@ impl Page<'_> {
                     sent = timeout(PATIENCE, socket.send(message)) => sent,
                     () = stop.cancelled() => return ENDING,
                 };
-                if !matches!(sent, Ok(Ok(()))) {
-                    return Leave::Gone;
+                match sent {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return Leave::Gone,
+                    Err(_) => return SLOW,
                 }
             }
             tokio::select! {
@@ -178,7 +183,7 @@ impl Page<'_> {
                 Ok(()) = logs.changed() => out.extend(self.new_cards()),
                 _ = question.tick() => {
                     if !std::mem::replace(&mut answered, false) {
-                        return Leave::Gone;
+                        return SLOW;
                     }
                     out.push(Message::Ping(axum::body::Bytes::new()));
                 }

@@ -26,7 +26,7 @@ use crate::{
 /// Most runs in the list.
 const MOST_LISTED: usize = 200;
 /// Most logs that are read at a time.
-const MOST_READERS: usize = 2;
+const MOST_READERS: u32 = 2;
 
 #[derive(Clone)]
 pub(crate) struct Past {
@@ -53,11 +53,17 @@ enum Unread {
 
 impl Past {
     pub(crate) fn new(log: Lookup<SessionLog>, tools: Arc<ToolRegistry>) -> Self {
-        Self { log, tools, readers: Arc::new(Semaphore::new(MOST_READERS)) }
+        Self { log, tools, readers: Arc::new(Semaphore::new(MOST_READERS as usize)) }
     }
 
     pub(crate) fn routes(self) -> Router {
         Router::new().route("/runs", get(list)).route("/runs/{id}", get(show)).with_state(self)
+    }
+
+    /// Waits until no log is read any more. Nobody may ask by then.
+    pub(crate) async fn quiet(&self) {
+        // The semaphore is never closed.
+        self.readers.acquire_many(MOST_READERS).await.ok();
     }
 
     /// Does what reads files on a thread that may block.

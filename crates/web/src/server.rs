@@ -51,8 +51,8 @@ impl WebServer {
         self.listening.open().await
     }
 
-    /// Serves the page, and `others` besides, behind the same checks, until `stop`. Every connection
-    /// has ended then.
+    /// Serves the page, and `others` besides, behind the same checks, until `stop`. Every connection,
+    /// and all that was done for one, has ended then.
     pub async fn serve(&self, door: Door, others: Router, stop: CancellationToken) {
         let pages = Pages {
             live: Arc::clone(&self.live),
@@ -67,6 +67,7 @@ impl WebServer {
         door.serve(open, closed, stop).await;
         tracker.close();
         tracker.wait().await;
+        self.past.quiet().await;
     }
 }
 
