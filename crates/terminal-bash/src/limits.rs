@@ -21,8 +21,8 @@ use crate::readiness::Moment;
 
 /// Longest time between two looks at what a session uses.
 const PERIOD: Duration = Duration::from_millis(250);
-/// Shortest time between two looks.
-const SHORTEST: Duration = Duration::from_millis(10);
+/// Shortest time between two looks: each costs some tenths of a millisecond.
+const SHORTEST: Duration = Duration::from_millis(20);
 const MIB: u64 = 1024 * 1024;
 /// What grows no faster than this is seen before it is past its limit, unless a look comes late.
 const MIB_PER_SECOND: u64 = 2048;
@@ -371,11 +371,11 @@ mod tests {
             (limits(None, None), used(5000, 5000), nothing, 250),
             (limits(Some(512), None), used(0, 1), nothing, 250),
             (limits(Some(512), None), used(256, 1), nothing, 125),
-            (limits(Some(512), None), used(511, 1), nothing, 10),
-            (limits(Some(512), None), used(600, 1), nothing, 10),
+            (limits(Some(512), None), used(511, 1), nothing, 20),
+            (limits(Some(512), None), used(600, 1), nothing, 20),
             (limits(Some(512), None), used(511, 1), memory, 250),
             (limits(Some(512), Some(64)), used(511, 4), memory, 60),
-            (limits(Some(512), Some(64)), used(480, 4), nothing, 15),
+            (limits(Some(512), Some(64)), used(464, 4), nothing, 23),
         ] {
             let period = limits.period(used, held);
             assert_eq!(period, Duration::from_millis(millis), "{limits:?} {used:?} {held:?}");
