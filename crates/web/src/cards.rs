@@ -125,6 +125,9 @@ impl Run {
         let (tool, arguments) = (text(data, "name"), data["arguments"].clone());
         let (kind, title, description) = match tools.present_call(tool, &arguments) {
             Some(CallIntent::Terminal { title, description }) => {
+                // Held back until the result tells whether it was shown.
+                let held = arguments["text"]["bytes"].as_u64();
+                let title = held.map_or(title, |bytes| format!("({bytes} bytes)"));
                 (Kind::Terminal, title, Some(description))
             }
             Some(CallIntent::Generic { kind }) => (kind.into(), listed(&arguments), None),
