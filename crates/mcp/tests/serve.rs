@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use mcp::Mcp;
 use serde_json::{Value, json};
 use session_log::read_log;
-use terminal::WaitReason;
+use terminal::{Terminals, WaitReason};
 use testkit::{Script, Step, TestHost, guarded, scripted::outcome, wait_until};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines},
@@ -364,6 +364,48 @@ async fn notices_are_logged_and_come_with_the_next_result() {
     assert_eq!(notices, ["job one has finished", "job two has finished"]);
     client.call(4, "terminal_list", json!({})).await;
     assert_eq!(client.response(4).await["content"].as_array().unwrap().len(), 1);
+    client.close().await;
+    host.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_person_typed_comes_whole_with_the_next_result() {
+    let script = Script::new();
+    let host = boot(&script, "{}").await;
+    let (mut client, _) = Client::initialized(&host, json!({})).await;
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    client.response(1).await;
+    let agent = only_agent(&host);
+    let lease = host.service::<Terminals>().take_over("pty-1").unwrap();
+    for key in ["y", "e", "s", "\r"] {
+        lease.type_text(key).await.unwrap();
+        // Each is on its way to the client, and none was read with a result.
+        client.notification("notifications/message").await;
+    }
+    lease.enter_secret("hunter2".into()).await.unwrap();
+    client.call(2, "terminal_send", json!({ "sessionId": "pty-1", "text": "ls" })).await;
+    let refused = client.response(2).await;
+    let texts: Vec<&str> = refused["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["text"].as_str().unwrap())
+        .collect();
+    let told = r#"[a person typed in pty-1: "yes\n", (7 bytes that the terminal does not show)]"#;
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert!(texts[0].contains("a person has taken over pty-1"), "{texts:?}");
+    assert_eq!(texts[1], told);
+    lease.type_text("n").await.unwrap();
+    lease.give_back();
+    client.call(3, "terminal_list", json!({})).await;
+    let listed = client.response(3).await["content"].as_array().unwrap().clone();
+    assert_eq!(listed[1]["text"], r#"[a person typed in pty-1: "n"]"#);
+    let log = log_of(&host, &agent);
+    let notices: Vec<&Value> =
+        log.iter().filter(|it| it["type"] == "notice").map(|it| &it["data"]["content"]).collect();
+    assert_eq!(notices.len(), 2, "{notices:?}");
+    assert_eq!(notices[0], told);
+    assert!(!log.iter().any(|it| it.to_string().contains("hunter2")));
     client.close().await;
     host.dispose().await.unwrap();
 }

@@ -84,10 +84,17 @@ impl TerminalBackend for BashBackend {
             bounds: config.limits.bounds(),
         };
         let process = self.host.spawn(spec).await.map_err(spawn_error)?;
-        let OpenRequest { session_id, owner, cancel, .. } = request;
+        let OpenRequest { session_id, owner, cancel, changes, .. } = request;
         let shell = Shell { process, nonce, far: None };
-        let session =
-            session::open(session_id, owner.id(), shell, Arc::clone(config), place, cancel).await?;
+        let session = session::open(
+            session_id,
+            owner.id(),
+            shell,
+            Arc::clone(config),
+            place,
+            (cancel, changes),
+        )
+        .await?;
         Ok(Arc::new(session))
     }
 }

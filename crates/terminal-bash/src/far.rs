@@ -105,11 +105,12 @@ impl FarShells {
         launcher: Box<dyn TerminalProcess>,
         far: Far,
     ) -> Result<Arc<dyn TerminalSession>, TerminalError> {
-        let OpenRequest { session_id, owner, cwd, cancel, changes: _ } = request;
+        let OpenRequest { session_id, owner, cwd, cancel, changes } = request;
         let side = FarSide { far, cwd, refused: None, directory: None, ended: None, pastes: false };
         let shell = Shell { process: launcher, nonce: random()?, far: Some(side) };
         let config = Arc::clone(&self.config);
-        let session = session::open(session_id, owner.id(), shell, config, place, cancel).await?;
+        let session =
+            session::open(session_id, owner.id(), shell, config, place, (cancel, changes)).await?;
         Ok(Arc::new(session))
     }
 }

@@ -4,6 +4,7 @@
 //! owner of terminal, screen and exchange; `transcript` has the text that the screen drops,
 //! `retained` and `search` read both) → `session` (its mailbox) → [`backend`] (opening a
 //! session) → [`plugin`].
+//! Whoever watches gets `viewers`' ring of what `stream` lets out.
 //! [`far`] opens the same session with a shell on another machine.
 //! `screen` and `readiness` are pure: no system call, no clock.
 
@@ -29,9 +30,11 @@ pub mod screen;
 mod search;
 mod session;
 mod settler;
+mod stream;
 mod task;
 mod transcript;
 mod typing;
+mod viewers;
 mod watching;
 
 pub use config::Config;

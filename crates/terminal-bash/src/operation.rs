@@ -13,7 +13,8 @@ use std::{
 
 use dsh_core::{Cancel, async_trait, lock};
 use terminal::{
-    Foreground, OutputDelta, OutputSubscription, SendOperation, SessionId, Shown, TerminalError,
+    Changes, Foreground, OutputDelta, OutputSubscription, SendOperation, SessionId, Shown,
+    TerminalError,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -53,8 +54,9 @@ pub(crate) fn exchange(
     number: u64,
     cancel: Cancel,
     mailbox: mpsc::UnboundedSender<Request>,
+    changes: Changes,
 ) -> (Operation, Settler) {
-    let (settler, told) = Settler::new(session, number, cancel.clone());
+    let (settler, told) = Settler::new(session, number, cancel.clone(), changes);
     let Told { settled, output, shown, leftovers } = told;
     let feed = Feed { number, settled, output, shown, leftovers, mailbox };
     let operation = Operation { feed, cancel, followers: AtomicU64::new(JOB + 1) };

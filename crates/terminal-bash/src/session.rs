@@ -8,9 +8,9 @@ use std::sync::{
 use dsh_core::{Cancel, async_trait, lock};
 use subprocess::TerminalProcess;
 use terminal::{
-    CloseRequest, KeysRequest, ReadPage, ReadRequest, ScreenSnapshot, SearchPage, SearchRequest,
-    SendOperation, SendRequest, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError,
-    TerminalSession, WaitOutcome, WaitRequest, WindowSize,
+    ByHand, Changes, CloseRequest, KeysRequest, ReadPage, ReadRequest, ScreenSnapshot, SearchPage,
+    SearchRequest, SendOperation, SendRequest, SessionId, SessionStatus, Signal, SignalReceipt,
+    TerminalError, TerminalSession, WaitOutcome, WaitRequest, Watcher, WindowSize,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -38,6 +38,7 @@ pub(crate) struct BashSession {
     status: watch::Receiver<SessionStatus>,
     reached: Reached,
     mailbox: mpsc::UnboundedSender<Request>,
+    changes: Changes,
     next_exchange: AtomicU64,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -56,7 +57,7 @@ pub(crate) async fn open(
     shell: Shell,
     config: Arc<Config>,
     place: PlaceTaken,
-    cancel: Cancel,
+    (cancel, changes): (Cancel, Changes),
 ) -> Result<BashSession, TerminalError> {
     let pid = shell.process.pid();
     let (mailbox, requests) = mpsc::unbounded_channel();
@@ -65,7 +66,7 @@ pub(crate) async fn open(
     let reached = Reached::default();
     let limits = (Arc::clone(&reached), place);
     let name = format!("{owner}-{id}");
-    let task = Task::new(id.clone(), name, shell, config, status, limits);
+    let task = Task::new(id.clone(), name, shell, config, (status, changes.clone()), limits);
     let (ready, started) = oneshot::channel();
     let handle = tokio::spawn(task.run(requests, cancel, ready));
     let motd = match started.await {
@@ -88,6 +89,7 @@ pub(crate) async fn open(
         status: watched,
         reached,
         mailbox,
+        changes,
         next_exchange: AtomicU64::new(1),
         task: Mutex::new(Some(handle)),
     })
@@ -108,8 +110,13 @@ impl BashSession {
         request: impl FnOnce(Settler) -> Request,
     ) -> Result<Arc<dyn SendOperation>, TerminalError> {
         let number = self.next_exchange.fetch_add(1, Ordering::Relaxed);
-        let (operation, settler) =
-            operation::exchange(self.id.clone(), number, cancel, self.mailbox.clone());
+        let (operation, settler) = operation::exchange(
+            self.id.clone(),
+            number,
+            cancel,
+            self.mailbox.clone(),
+            self.changes.clone(),
+        );
         self.mailbox
             .send(request(settler))
             .map_err(|_| TerminalError::NoSession { id: self.id.to_string() })?;
@@ -186,6 +193,17 @@ impl TerminalSession for BashSession {
         let regex = search::compile(&request)?;
         let mut text = self.ask(|reply| Request::Text { reply }).await?;
         blocking(move || search::search(&mut text, &regex, &request)).await
+    }
+
+    async fn watch(&self) -> Result<Box<dyn Watcher>, TerminalError> {
+        let mailbox = self.mailbox.clone();
+        let viewer = self.ask(|reply| Request::View { mailbox, reply }).await?;
+        Ok(Box::new(viewer))
+    }
+
+    async fn type_by_hand(&self, input: ByHand) -> Result<(), TerminalError> {
+        self.require_running()?;
+        self.ask(|reply| Request::ByHand { input, reply }).await?
     }
 
     async fn signal(&self, signal: Signal) -> Result<SignalReceipt, TerminalError> {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use dsh_core::{Cancel, lock};
-use terminal::{OutputDelta, SendOutcome, SessionId, Shown, TerminalError};
+use terminal::{Changes, OutputDelta, SendOutcome, SessionId, Shown, TerminalError};
 use tokio::sync::watch;
 
 /// Who takes output of one exchange. The job's own is the first.
@@ -39,6 +39,7 @@ pub(crate) struct Settler {
     output: watch::Sender<u64>,
     shown: watch::Sender<Shown>,
     leftovers: Arc<Mutex<Leftovers>>,
+    changes: Changes,
 }
 
 /// What a settler tells.
@@ -55,14 +56,19 @@ pub(crate) struct Told {
 
 impl Settler {
     /// One for exchange `number` of a session, and what it tells.
-    pub(crate) fn new(session: SessionId, number: u64, cancel: Cancel) -> (Self, Told) {
+    pub(crate) fn new(
+        session: SessionId,
+        number: u64,
+        cancel: Cancel,
+        changes: Changes,
+    ) -> (Self, Told) {
         let (settled, outcome) = watch::channel(None);
         let (output, news) = watch::channel(0);
         let (shown, seen) = watch::channel(Shown::default());
         let leftovers = Arc::<Mutex<Leftovers>>::default();
         let told =
             Told { settled: outcome, output: news, shown: seen, leftovers: Arc::clone(&leftovers) };
-        (Self { session, number, cancel, settled, output, shown, leftovers }, told)
+        (Self { session, number, cancel, settled, output, shown, leftovers, changes }, told)
     }
 
     /// There is new output.
@@ -105,5 +111,6 @@ impl Drop for Settler {
             }
             open
         });
+        self.changes.tell();
     }
 }

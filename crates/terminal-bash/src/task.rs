@@ -3,6 +3,7 @@
 //! The task handles one thing at a time, so there is no lock and no order to get wrong: what a
 //! request sees is what all events before it left.
 
+mod by_hand;
 mod context;
 mod far;
 mod handover;
@@ -14,6 +15,7 @@ mod record;
 mod send;
 mod start;
 mod typing;
+mod viewers;
 mod watches;
 
 use std::{
@@ -27,7 +29,7 @@ use std::{
 use dsh_core::Cancel;
 use subprocess::{Depth, Event, Evidence, ExitStatus, SignalError, TerminalProcess, TerminalSize};
 use terminal::{
-    Foreground, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError, WaitReason,
+    Changes, Foreground, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError, WaitReason,
     WindowSize,
 };
 use tokio::sync::{mpsc, oneshot, watch};
@@ -53,6 +55,7 @@ use crate::{
     screen::{Position, Screen, ScreenConfig, ScreenEvent},
     session::Shell,
     transcript::Transcript,
+    viewers::Stage,
 };
 
 /// The one owner of a session.
@@ -116,6 +119,12 @@ pub(crate) struct Task {
     unseen: bool,
     /// Who waits for something without having sent anything.
     watches: Watches,
+    /// For those who watch; none while nobody does.
+    stage: Option<Stage>,
+    /// What a person typed that is still to be typed.
+    by_hand: Vec<by_hand::Waits>,
+    /// To be told when the shell ends.
+    changes: Changes,
     recorder: Option<Recorder>,
     output: Vec<u8>,
     events: Vec<ScreenEvent>,
@@ -127,7 +136,7 @@ impl Task {
         name: String,
         Shell { process, nonce, far }: Shell,
         config: Arc<Config>,
-        status: watch::Sender<SessionStatus>,
+        (status, changes): (watch::Sender<SessionStatus>, Changes),
         (reached, place): (Reached, PlaceTaken),
     ) -> Self {
         let mut screen = new_screen(&config);
@@ -170,6 +179,9 @@ impl Task {
             hidden: None,
             unseen: false,
             watches: Watches::default(),
+            stage: None,
+            by_hand: Vec::new(),
+            changes,
             recorder: None,
             output: Vec::new(),
             events: Vec::new(),
@@ -240,7 +252,9 @@ impl Task {
     async fn handle(&mut self, request: Request) -> ControlFlow<()> {
         // Whatever arrived while the mailbox was served first.
         self.take_output();
-        self.limits.used(self.now());
+        if !request.only_watches() {
+            self.limits.used(self.now());
+        }
         match request {
             Request::Send { request, settler } => {
                 self.recheck().await;
@@ -254,6 +268,14 @@ impl Task {
                 self.drain();
                 self.watch(wanted, reply);
             }
+            Request::View { mailbox, reply } => {
+                reply.send(self.view(mailbox)).ok();
+            }
+            Request::Picture { reply } => {
+                self.paint_for_viewers();
+                reply.send(()).ok();
+            }
+            Request::ByHand { input, reply } => self.type_by_hand(input, reply),
             Request::Screen { reply } => {
                 self.drain();
                 reply.send(self.screen.shown()).ok();
@@ -297,7 +319,9 @@ impl Task {
         }
         if self.exit.is_some() && self.output_ended {
             self.end_watches();
+            self.end_viewing();
         }
+        self.type_waiting_by_hand();
         self.look_for_watches();
         let deadline = match &self.live {
             // Of a shell that has ended only the rest of its output is waited for.
@@ -335,7 +359,8 @@ impl Task {
             },
         };
         let watched = self.watches.next().map(|it| self.epoch + it);
-        let deadline = [deadline, watched].into_iter().flatten().min();
+        let echo = self.next_echo().map(|it| self.epoch + it);
+        let deadline = [deadline, watched, echo].into_iter().flatten().min();
         if self.output_ended && deadline.is_none() {
             // Nothing will ever come; only the mailbox can end this.
             return std::future::pending().await;
@@ -363,6 +388,7 @@ impl Task {
             }
         }
         self.check_watches();
+        self.look_at_echo();
         self.ended()
     }
 
@@ -392,6 +418,7 @@ impl Task {
         self.interrupt_again();
         self.note_input(&evidence);
         self.note_modes(&evidence);
+        self.look_at_echo();
         if evidence.foreground != Some(self.process.pid()) {
             self.in_front = evidence.foreground;
         }
@@ -572,6 +599,7 @@ impl Task {
         }
         if ended.is_ok() {
             self.end_watches();
+            self.end_viewing();
         }
         ended.map_err(TerminalError::CloseIncomplete)
     }
@@ -588,6 +616,7 @@ impl Task {
             .resize(TerminalSize { rows, cols })
             .map_err(|error| TerminalError::Backend(format!("changing the size: {error}")))?;
         self.screen.resize(size.rows, size.columns);
+        self.redrawn();
         self.record_size(size);
         Ok(())
     }
@@ -658,6 +687,7 @@ impl Task {
         let status = self.end_status(session_status(status));
         self.exit = Some(status.clone());
         self.status.send_replace(status);
+        self.changes.tell();
     }
 
     /// Reads what is there now; false if there was nothing.
@@ -681,6 +711,7 @@ impl Task {
         let bytes = self.output.len();
         let shown = self.shown();
         self.record_output();
+        self.show_output();
         self.screen.feed(&self.output, &mut self.events);
         self.output.clear();
         self.keep_dropped();

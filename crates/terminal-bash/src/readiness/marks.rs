@@ -30,6 +30,9 @@ pub struct ShellMarks {
     /// A prompt is marked that answers a line, and no start was.
     took_unmarked: bool,
     entry: Entry,
+    /// Whose the line at the prompt is, and whose the command that runs.
+    typist: Typist,
+    started_by: Typist,
     since_stroke: SinceStroke,
     /// Who was found to wait last, with nothing typed or shown since.
     standing: Option<StateKind>,
@@ -81,6 +84,14 @@ enum Entry {
     Entered,
     /// It is being taken back, which the prompt's next showing confirms.
     Interrupted,
+}
+
+/// Who typed something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Typist {
+    #[default]
+    Agent,
+    Person,
 }
 
 /// A command that the shell says has ended.
@@ -152,12 +163,15 @@ impl ShellMarks {
                 self.phase = Phase::Elsewhere;
                 self.entry = Entry::None;
                 self.started = Some(now);
+                self.started_by = self.typist;
             }
             Mark::Continuation => self.phase = Phase::Prompted(Prompt::Continuation),
             Mark::Prompt { status, history } => {
                 let taken = history.is_none() || history != self.history;
                 if self.started.is_some() {
                     self.prompted_again(status, now, taken);
+                } else if self.typist == Typist::Person {
+                    // Of a person's line that ran nothing nobody is told.
                 } else if taken && status.is_some() && status == self.dialect.syntax_error() {
                     let unsure = self.status == status;
                     self.finished = Some(Finished { status, duration: Moment::ZERO, unsure });
@@ -177,12 +191,19 @@ impl ShellMarks {
 
     /// A line was typed at the prompt, with its end or without, or an interrupt.
     pub fn typed(&mut self, finished: bool, interrupt: bool) {
+        self.typist = Typist::Agent;
         self.entry = match (interrupt, self.entry) {
             (true, Entry::None) => Entry::None,
             (true, _) => Entry::Interrupted,
             (false, _) if finished => Entry::Entered,
             (false, _) => Entry::None,
         };
+    }
+
+    /// The same, by a person: what becomes of the command is not told as the agent's.
+    pub fn typed_by_hand(&mut self, finished: bool, interrupt: bool) {
+        self.typed(finished, interrupt);
+        self.typist = Typist::Person;
     }
 
     /// Whether the status behind which the prompt came back may be that of a job that was stopped.
@@ -247,7 +268,9 @@ impl ShellMarks {
             && let Some(started) = self.started.take()
         {
             let duration = at.saturating_sub(started);
-            self.finished = Some(Finished { status, duration, unsure: false });
+            if self.started_by == Typist::Agent {
+                self.finished = Some(Finished { status, duration, unsure: false });
+            }
         }
     }
 

@@ -190,6 +190,7 @@ impl ScreenState {
             let (row, column) = (self.main.cursor_row() + 1, self.main.cursor_column() + 1);
             screen.feed(format!("\x1b[{row};{column}H").as_bytes());
             self.alternate = Some(Box::new(screen));
+            self.alternate_margins = None;
             events.push(ScreenEvent::AlternateScreen { on: true, printed: self.printed });
         }
     }
@@ -374,6 +375,15 @@ impl Performer<'_> {
             }
             's' => self.screen.save_pen(),
             'u' => self.screen.restore_pen(),
+            'r' if self.screen.alternate.is_some() => {
+                let last = match parameter(parameters, 1) {
+                    0 => self.screen.config.rows,
+                    last => last,
+                };
+                if first.max(1) < last {
+                    self.screen.alternate_margins = Some((first.max(1), last));
+                }
+            }
             'b' if self.screen.alternate.is_some() => {
                 self.screen.printed += u64::from(first.max(1));
             }

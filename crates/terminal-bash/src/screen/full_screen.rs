@@ -7,6 +7,7 @@
 //! allows; what is asked for outside the window is empty.
 
 mod alacritty;
+mod paint;
 
 pub(super) use alacritty::AlacrittyScreen;
 
@@ -64,6 +65,10 @@ pub trait FullScreen: std::fmt::Debug {
         let cells = self.row(row).into_iter();
         runs(cells.map(|cell| cell.reverse.then_some(cell.text)))
     }
+
+    /// Writes the sequences and the text that paint it on another terminal's fresh alternate screen, with
+    /// these margins, counted from 1, where a program set some.
+    fn paint(&self, margins: Option<(u16, u16)>, out: &mut Vec<u8>);
 
     /// Text of the cursor's row, with the rows it continues, up to the cursor; at most the last
     /// `max` characters.

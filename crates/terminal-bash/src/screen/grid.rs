@@ -18,6 +18,7 @@
 
 mod bulk;
 mod edit;
+mod paint;
 mod repair;
 mod resize;
 

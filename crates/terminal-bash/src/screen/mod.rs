@@ -18,6 +18,7 @@ mod grid;
 mod history;
 mod parser;
 mod pen;
+mod picture;
 mod position;
 mod reverse;
 mod row;
@@ -182,6 +183,8 @@ struct ScreenState {
     pen: Pen,
     /// What it was when the cursor was saved, on the main screen and on the alternate one.
     saved_pens: [Pen; 2],
+    /// Scroll region of the alternate screen, as it was asked for.
+    alternate_margins: Option<(u16, u16)>,
 }
 
 /// What programs asked of keys, mouse and cursor; it does not change what is shown.
@@ -219,6 +222,7 @@ impl Screen {
                 input: InputModes::default(),
                 pen: Pen::default(),
                 saved_pens: [Pen::default(); 2],
+                alternate_margins: None,
             },
         }
     }
@@ -227,6 +231,17 @@ impl Screen {
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<ScreenEvent>) {
         self.decoder.feed(bytes, &mut self.state, events);
         self.state.main.enforce_bounds();
+    }
+
+    /// The character or sequence that is not finished at the end of what was fed, in short; of a string
+    /// sequence only that it is one.
+    pub fn unfinished(&self) -> Vec<u8> {
+        self.decoder.unfinished()
+    }
+
+    /// Rows and columns of the window.
+    pub fn size(&self) -> (u16, u16) {
+        (self.state.config.rows, self.state.config.cols)
     }
 
     /// Printable characters so far, those of the alternate screen included.
@@ -354,6 +369,7 @@ impl Screen {
         self.state.main.resize(rows, cols);
         if let Some(alternate) = &mut self.state.alternate {
             alternate.resize(rows, cols);
+            self.state.alternate_margins = None;
         }
         self.state.main.enforce_bounds();
     }

@@ -13,6 +13,9 @@ use super::{ScreenEvent, ScreenState};
 /// Longest `OSC` payload that is looked at.
 const MAX_OSC: usize = 2048;
 
+/// Longest unfinished sequence that is known.
+const LONGEST: usize = 256;
+
 /// Fewer bytes are not worth looking for lines that bypass the window.
 const BLOCK: usize = 256;
 
@@ -43,6 +46,8 @@ pub(super) struct Decoder {
     sequences: vte::Parser,
     /// The beginning of a character whose end has not arrived.
     partial: Vec<u8>,
+    /// What of the current sequence came in earlier reads, behind its `ESC`.
+    begun: Vec<u8>,
     /// Payload of the current `OSC`; longer ones are cut and marked.
     payload: Vec<u8>,
     overlong: bool,
@@ -57,6 +62,26 @@ impl std::fmt::Debug for Decoder {
 }
 
 impl Decoder {
+    /// What would bring a fresh decoder to the same state: the character or sequence that is not
+    /// finished, in short. Controls in it were done already.
+    pub(super) fn unfinished(&self) -> Vec<u8> {
+        let mut bytes = match self.state {
+            State::Ground => return self.partial.clone(),
+            State::Escape => return vec![ESC],
+            State::Csi | State::EscapeIntermediate => {
+                return [&[ESC], self.begun.as_slice()].concat();
+            }
+            State::String { osc } | State::StringEscape { osc } => {
+                vec![ESC, if osc { b']' } else { b'P' }]
+            }
+        };
+        match self.state {
+            State::StringEscape { .. } => bytes.push(ESC),
+            _ => bytes.push(self.previous),
+        }
+        bytes
+    }
+
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
@@ -235,6 +260,8 @@ impl Decoder {
             0x20..=0x2f => {
                 self.sequences.advance(&mut Performer { screen, events }, &[ESC, byte]);
                 self.state = State::EscapeIntermediate;
+                self.begun.clear();
+                self.begun.push(byte);
             }
             b'[' => self.begin_sequence(),
             b']' => self.begin_string(true),
@@ -258,6 +285,8 @@ impl Decoder {
     fn begin_sequence(&mut self) {
         // The introducer alone dispatches nothing.
         self.sequences.advance(&mut Ignore, b"\x1b[");
+        self.begun.clear();
+        self.begun.push(b'[');
         self.state = State::Csi;
     }
 
@@ -273,7 +302,11 @@ impl Decoder {
             .iter()
             .position(|byte| matches!(*byte, ESC | CAN | SUB) || (finals..=0x7e).contains(byte));
         let used = match end {
-            None => bytes.len(),
+            None => {
+                let room = LONGEST.saturating_sub(self.begun.len()).min(bytes.len());
+                self.begun.extend_from_slice(&bytes[..room]);
+                bytes.len()
+            }
             Some(at) if bytes[at] == ESC => {
                 self.state = State::Escape;
                 self.sequences.advance(&mut Performer { screen, events }, &bytes[..at]);

@@ -16,6 +16,13 @@ impl Pen {
         self.effects & (1 << 7) != 0
     }
 
+    /// The sequence that sets the attributes, and no colour.
+    pub(super) fn sequence(self) -> String {
+        let set = (1..=9).filter(|code| self.effects & (1 << code) != 0);
+        let codes: Vec<String> = std::iter::once(0).chain(set).map(|it| it.to_string()).collect();
+        format!("\x1b[{}m", codes.join(";"))
+    }
+
     /// Applies the parameters of a sequence, as they are written.
     pub(super) fn apply_text(&mut self, parameters: &[u8]) {
         // Nearly all that programs write.

@@ -54,7 +54,7 @@ impl Screen {
         }
     }
 
-    fn cursor(&self) -> ScreenCursor {
+    pub(super) fn cursor(&self) -> ScreenCursor {
         let (row, column) = self.state.cursor();
         let visible = match &self.state.alternate {
             Some(full) => {

@@ -71,6 +71,9 @@ impl Task {
             self.events.clear();
             repaired.push("turned bracketed paste off");
         }
+        if !repaired.is_empty() {
+            self.redrawn();
+        }
         repaired
     }
 

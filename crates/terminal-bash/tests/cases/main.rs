@@ -10,6 +10,7 @@ mod liars;
 mod limits;
 mod mend;
 mod output;
+mod people;
 mod pitfalls;
 mod queries;
 mod readiness;

@@ -12,7 +12,7 @@ use alacritty_terminal::{
 };
 use unicode_width::UnicodeWidthChar as _;
 
-use super::{Cell, Cursor, FullScreen, runs};
+use super::{Cell, Cursor, FullScreen, paint, runs};
 
 /// Combining marks that one cell keeps.
 const MARKS: usize = 8;
@@ -110,6 +110,10 @@ impl FullScreen for AlacrittyScreen {
         runs(cells.map(|it| it.flags.contains(Flags::INVERSE).then(|| text(it))))
     }
 
+    fn paint(&self, margins: Option<(u16, u16)>, out: &mut Vec<u8>) {
+        paint::paint(&self.term, margins, out);
+    }
+
     fn runs_over(&self, row: usize) -> bool {
         let Some(line) = self.line(row) else { return false };
         self.term.grid()[line][self.term.last_column()].flags.contains(Flags::WRAPLINE)
@@ -117,7 +121,7 @@ impl FullScreen for AlacrittyScreen {
 }
 
 /// What is written in a cell; nothing in one that only makes room for a wide character.
-fn written(cell: &TermCell) -> impl Iterator<Item = char> {
+pub(super) fn written(cell: &TermCell) -> impl Iterator<Item = char> {
     let spacer = Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER;
     // A tab that was jumped over is kept as such, and seen as a blank.
     let character = if cell.c == '\t' { ' ' } else { cell.c };

@@ -2,6 +2,7 @@
 
 mod full_screen;
 mod highlights;
+mod picture;
 mod properties;
 mod reading;
 mod recorded;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const ALL: usize = usize::MAX;
 
 /// Pieces of which terminal output is made, whole and broken.
-const PIECES: &[&[u8]] = &[
+pub(super) const PIECES: &[&[u8]] = &[
     b"a",
     b"word ",
     b"0123456789",
@@ -123,7 +123,7 @@ const PIECES: &[&[u8]] = &[
     b"\x1b^y\x9c",
 ];
 
-fn stream() -> impl Strategy<Value = Vec<u8>> {
+pub(super) fn stream() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         8 => prop::sample::select(PIECES).prop_map(<[u8]>::to_vec),
         1 => prop::collection::vec(any::<u8>(), 1..20),
@@ -156,7 +156,7 @@ fn without_end(text: &str) -> String {
     text.trim_end_matches('\n').to_owned()
 }
 
-fn size() -> impl Strategy<Value = ScreenConfig> {
+pub(super) fn size() -> impl Strategy<Value = ScreenConfig> {
     let size =
         prop_oneof![Just((1, 2)), Just((2, 3)), Just((4, 5)), Just((5, 12)), Just((40, 160))];
     size.prop_map(|(rows, cols)| ScreenConfig { rows, cols, ..CONFIG })
