@@ -29,8 +29,8 @@ use std::{
 use dsh_core::Cancel;
 use subprocess::{Depth, Event, Evidence, ExitStatus, SignalError, TerminalProcess, TerminalSize};
 use terminal::{
-    Changes, Foreground, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError, WaitReason,
-    WindowSize,
+    Changes, Foreground, SessionId, SessionStatus, Signal, SignalReceipt, TerminalError,
+    WaitReason, WindowSize,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
