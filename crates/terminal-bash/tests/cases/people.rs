@@ -60,7 +60,7 @@ impl Eyes {
         self.until(text, |it| it.sees().contains(text)).await;
     }
 
-    async fn to_the_end(&mut self) {
+    async fn until_the_end(&mut self) {
         while self.look().await {}
     }
 }
@@ -126,14 +126,14 @@ fn whoever_watches_sees_what_there_is_and_what_comes_until_the_end() {
             assert!(!text.contains("\x1b]") && !text.contains("133;"), "{text:?}");
         }
         let last = shell.start("printf la''st; exit 3", true).unwrap();
-        eyes.to_the_end().await;
+        eyes.until_the_end().await;
         assert!(eyes.sees().contains("last"), "{}", eyes.sees());
         last.done().await.unwrap();
         let mut afterwards = shell.watch().await;
-        afterwards.to_the_end().await;
+        afterwards.until_the_end().await;
         assert!(afterwards.sees().contains("last"));
         shell.close().await.unwrap();
-        late.to_the_end().await;
+        late.until_the_end().await;
         assert!(late.sees().contains("last"), "closed, and yet to be seen");
         assert_eq!(shell.terminals().watch(&shell.id).await.err().unwrap().code(), "NO_SESSION");
     });
@@ -345,7 +345,7 @@ fn a_session_ends_under_those_who_watch_it_and_who_has_taken_it_over() {
         lease.type_text("echo un''finished").await.unwrap();
         eyes.text("un''finished").await;
         shell.close().await.unwrap();
-        eyes.to_the_end().await;
+        eyes.until_the_end().await;
         let gone = lease.type_text("x").await.unwrap_err();
         assert_eq!(gone.code(), "SESSION_EXITED", "{gone}");
     });

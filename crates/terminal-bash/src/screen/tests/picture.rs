@@ -78,7 +78,8 @@ impl Other {
 }
 
 /// Streams for one of the two screens. Left out is of what a terminal does not tell: the character that
-/// is repeated next, and marks without a character; of the alternate screen halves of wide characters, character set and tab stops. A
+/// is repeated next, and marks without a character; of the alternate screen halves of wide characters,
+/// character set, tab stops and the origin. A
 /// cursor that was put outside of the margins while rows are counted from them cannot be reached.
 fn drawn((alternate, origin): (bool, bool)) -> impl Strategy<Value = Vec<u8>> {
     let mixed = |piece: &&[u8]| {
@@ -98,7 +99,8 @@ fn drawn((alternate, origin): (bool, bool)) -> impl Strategy<Value = Vec<u8>> {
         } else {
             &[b"49h", b"47h"]
         };
-        let elsewhere: &[&[u8]] = if origin { &[b"\x1b8", b"\x1b[u"] } else { &[b"?6h"] };
+        let elsewhere: &[&[u8]] =
+            if origin && !alternate { &[b"\x1b8", b"\x1b[u"] } else { &[b"?6h"] };
         let mut left_out = left_out.iter().chain(elsewhere);
         !(left_out.any(|it| has(it)) || piece.ends_with(b"b") || *piece == "\u{200d}".as_bytes())
     };
