@@ -79,8 +79,8 @@ impl Other {
 
 /// Streams for one of the two screens. Left out is of what a terminal does not tell: the character that
 /// is repeated next, and marks without a character; of the alternate screen halves of wide characters,
-/// character set, tab stops and the origin. A
-/// cursor that was put outside of the margins while rows are counted from them cannot be reached.
+/// character set, tab stops and the origin. A cursor that was put outside of the margins while rows are
+/// counted from them cannot be reached.
 fn drawn((alternate, origin): (bool, bool)) -> impl Strategy<Value = Vec<u8>> {
     let mixed = |piece: &&[u8]| {
         let has = |part: &[u8]| piece.windows(part.len()).any(|it| it == part);
