@@ -39,6 +39,12 @@ fn the_python_sdk_gets_structured_values() {
 }
 
 #[test]
+#[ignore = "needs the Python MCP SDK (PyPI `mcp`), for the interpreter in MCP_SDK_PYTHON"]
+fn the_python_sdk_runs_a_whole_session_over_http() {
+    drive(python(), "client.py", &["--http"]);
+}
+
+#[test]
 #[ignore = "needs the Python MCP SDK, vim, less, git, top, htop, fzf, nano and tmux"]
 fn the_python_sdk_drives_full_screen_programs() {
     drive(python(), "screen.py", &[]);
@@ -54,4 +60,10 @@ fn the_typescript_sdk_lists_the_tools_and_runs_a_command() {
 #[ignore = "needs node and the TypeScript MCP SDK (npm `@modelcontextprotocol/sdk`), in the folder MCP_SDK_NODE_MODULES"]
 fn the_typescript_sdk_gets_structured_values() {
     drive("node".into(), "client.mjs", &["--structured"]);
+}
+
+#[test]
+#[ignore = "needs node and the TypeScript MCP SDK (npm `@modelcontextprotocol/sdk`), in the folder MCP_SDK_NODE_MODULES"]
+fn the_typescript_sdk_runs_a_command_over_http() {
+    drive("node".into(), "client.mjs", &["--http"]);
 }

@@ -1,8 +1,11 @@
 // Drives `dsh mcp` with the official TypeScript MCP SDK: lists the tools and runs a command.
 //
-// usage: node client.mjs DSH_BINARY [--structured]
+// usage: node client.mjs DSH_BINARY [--structured] [--http]
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
@@ -11,14 +14,24 @@ const require = createRequire(process.env.MCP_SDK_NODE_MODULES + "/");
 const load = (name) => import(pathToFileURL(require.resolve(name)).href);
 const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
 const { StdioClientTransport } = await load("@modelcontextprotocol/sdk/client/stdio.js");
+const { StreamableHTTPClientTransport } = await load("@modelcontextprotocol/sdk/client/streamableHttp.js");
 
-const [binary, ...flags] = process.argv.slice(2);
+const [binary, ...rest] = process.argv.slice(2);
+const flags = rest.filter((flag) => flag !== "--http");
 const structured = flags.includes("--structured");
-const transport = new StdioClientTransport({
-  command: binary,
-  args: ["mcp", ...flags],
-  env: process.env,
-});
+let server;
+let transport;
+if (rest.includes("--http")) {
+  const args = ["mcp", "--listen", "127.0.0.1:0", ...flags];
+  server = spawn(binary, args, { stdio: ["ignore", "ignore", "pipe"] });
+  process.on("exit", () => server.kill());
+  const lines = createInterface({ input: server.stderr })[Symbol.asyncIterator]();
+  const url = new URL((await lines.next()).value);
+  const [name, value] = (await lines.next()).value.split(": ");
+  transport = new StreamableHTTPClientTransport(url, { requestInit: { headers: { [name]: value } } });
+} else {
+  transport = new StdioClientTransport({ command: binary, args: ["mcp", ...flags], env: process.env });
+}
 const client = new Client({ name: "client.mjs", version: "1.0.0" });
 await client.connect(transport);
 
@@ -97,5 +110,11 @@ await call("terminal_close", { sessionId: "pty-1" });
 const unknown = await client.callTool({ name: "terminal_close", arguments: { sessionId: "pty-1" } });
 assert.ok(unknown.isError);
 assert.equal(unknown._meta["dsh/error"].code, "NO_SESSION");
+if (server) await transport.terminateSession();
 await client.close();
+if (server) {
+  server.kill();
+  const [code] = await once(server, "exit");
+  assert.equal(code, 128 + 15);
+}
 console.log("ok");

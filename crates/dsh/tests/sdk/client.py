@@ -1,17 +1,19 @@
 """Drives `dsh mcp` with the official Python MCP SDK, through one whole session.
 
-usage: client.py DSH_BINARY [--structured]
+usage: client.py DSH_BINARY [--structured] [--http]
 
 Prints what each call answered; any surprise is an exception and a non-zero exit status.
 """
 
 import asyncio
+import contextlib
 import os
 import pathlib
 import re
 import sys
 
 from mcp import ClientSession, StdioServerParameters
+from mcp.client import streamable_http
 from mcp.client.stdio import stdio_client
 
 TOOLS = [
@@ -231,12 +233,35 @@ async def drive(session, structured):
     return marker
 
 
+def over_stdio(binary, flags):
+    return stdio_client(StdioServerParameters(command=binary, args=["mcp", *flags], env=dict(os.environ)))
+
+
+@contextlib.asynccontextmanager
+async def over_http(binary, flags):
+    arguments = ["mcp", "--listen", "127.0.0.1:0", *flags]
+    server = await asyncio.create_subprocess_exec(binary, *arguments, stderr=asyncio.subprocess.PIPE)
+    try:
+        url = (await server.stderr.readline()).decode().strip()
+        name, value = (await server.stderr.readline()).decode().strip().split(": ")
+        if hasattr(streamable_http, "streamablehttp_client"):
+            client = streamable_http.streamablehttp_client(url, headers={name: value})
+        else:
+            import httpx2
+
+            http = httpx2.AsyncClient(headers={name: value}, timeout=httpx2.Timeout(30, read=300))
+            client = streamable_http.streamable_http_client(url, http_client=http)
+        async with client as (read, write, *_):
+            yield read, write
+    finally:
+        server.terminate()
+        await server.wait()
+
+
 async def main():
     binary, structured = sys.argv[1], "--structured" in sys.argv
-    server = StdioServerParameters(
-        command=binary, args=["mcp"] + ["--structured"] * structured, env=dict(os.environ)
-    )
-    async with stdio_client(server) as (read, write):
+    connect = over_http if "--http" in sys.argv else over_stdio
+    async with connect(binary, ["--structured"] * structured) as (read, write):
         async with ClientSession(read, write) as session:
             marker = await drive(session, structured)
     for _ in range(500):
