@@ -65,16 +65,22 @@ fn a_session_from_hello_to_end() {
         assert_eq!(listed["tools"].as_array().unwrap().len(), 9);
         let opened = client.text(2, "terminal_open", json!({ "type": "scripted" })).await;
         assert_eq!(opened, "started terminal session pty-1 [type: scripted]\ndsh> ");
-        client.end().await;
-        // It is over when the answer comes.
-        assert!(script.lines().contains(&"closed pty-1".to_owned()));
-        assert!(host.service::<Agents>().list().is_empty());
+        // At once nobody reaches it any more; the answer comes when it is over.
+        let gate = script.hold(Step::Close);
+        let ending = tokio::spawn(client.delete().send());
+        gate.arrived().await;
         for request in [client.get(), client.delete(), client.post(&request(3, "ping", &json!({})))]
         {
             let (status, text) = refused(request).await;
             assert_eq!(status, 404);
             assert!(text.contains("has ended: send `initialize` without it"), "{text}");
         }
+        assert!(!ending.is_finished());
+        gate.open();
+        let ended = guarded("DELETE", ending).await.unwrap().unwrap();
+        assert_eq!(ended.status().as_u16(), 204);
+        assert!(script.lines().contains(&"closed pty-1".to_owned()));
+        assert!(host.service::<Agents>().list().is_empty());
     });
 }
 
