@@ -140,18 +140,16 @@ impl Decoder {
                 }
             }
             let Some(&control) = bytes.get(at) else { break };
-            at += 1;
             if control == ESC {
-                if !screen.draws_cells()
-                    && let Some(len) = colour(&bytes[at..])
-                {
-                    screen.set_pen(&bytes[at + 1..at + len - 1]);
-                    at += len;
-                    continue;
+                let len = if screen.draws_cells() { 0 } else { colours(&bytes[at..], screen) };
+                if len == 0 {
+                    self.state = State::Escape;
+                    return at + 1;
                 }
-                self.state = State::Escape;
-                return at;
+                at += len;
+                continue;
             }
+            at += 1;
             screen.control(control);
         }
         at
@@ -434,6 +432,18 @@ fn lines_run(bytes: &[u8]) -> usize {
 
 fn is_control(byte: u8) -> bool {
     byte < 0x20 || byte == 0x7f
+}
+
+/// Sets the colours at the beginning of `bytes`, which often are several; length of all of them.
+fn colours(bytes: &[u8], screen: &mut ScreenState) -> usize {
+    let mut at = 0;
+    while bytes.get(at) == Some(&ESC)
+        && let Some(len) = colour(&bytes[at + 1..])
+    {
+        screen.set_pen(&bytes[at + 2..at + len]);
+        at += 1 + len;
+    }
+    at
 }
 
 /// Length of a whole colour sequence (`[…m`) at the beginning of `bytes`: by far the commonest, and

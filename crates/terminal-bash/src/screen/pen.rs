@@ -28,6 +28,7 @@ impl Pen {
         // Nearly all that programs write.
         match parameters {
             [] | [b'0'] => *self = Self::default(),
+            [effect @ b'1'..=b'9'] => self.effects |= 1 << (effect - b'0'),
             [b'3', b'0'..=b'7'] => self.foreground = true,
             [b'4', b'0'..=b'7'] => self.background = true,
             _ => self.apply(Written { rest: Some(parameters) }),

@@ -202,7 +202,7 @@ fn rewritten_lines(view: &View<'_>, from: &Position) -> Vec<(u64, Vec<u8>)> {
         let same = stop - changeable == mark.len as u64
             && Mark::of(&view.bytes(changeable, stop)) == *mark;
         if !same && stop > begin {
-            found.push((number, view.bytes(begin, stop)));
+            found.push((number, view.bytes(begin, stop).into_owned()));
         }
     }
     found

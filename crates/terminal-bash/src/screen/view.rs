@@ -6,6 +6,8 @@
 //! Guarantees: nothing that is read is longer than asked for; text is cut between characters, from
 //! the front; reading costs what the window and the result cost, not what the history holds.
 
+use std::borrow::Cow;
+
 use super::grid::Grid;
 use super::history::{Chunk, History};
 
@@ -84,8 +86,11 @@ pub(super) struct View<'a> {
 impl<'a> View<'a> {
     pub(super) fn new(grid: &'a Grid) -> Self {
         let history = grid.history();
-        let mut window = Vec::new();
-        let mut starts = vec![0];
+        let (rows, bytes) =
+            grid.text_rows().fold((0, 0), |(n, bytes), row| (n + 1, bytes + row.len()));
+        let mut window = Vec::with_capacity(bytes + rows);
+        let mut starts = Vec::with_capacity(rows);
+        starts.push(0);
         let mut wrapped = true;
         for row in grid.text_rows() {
             if !wrapped {
@@ -184,9 +189,14 @@ impl<'a> View<'a> {
         }
     }
 
-    pub(super) fn bytes(&self, from: u64, to: u64) -> Vec<u8> {
-        let mut out = Vec::new();
+    pub(super) fn bytes(&self, from: u64, to: u64) -> Cow<'_, [u8]> {
         let tail = self.history.tail();
+        if from >= tail
+            && let Some((from, to)) = self.window_offset(from).zip(self.window_offset(to))
+        {
+            return Cow::Borrowed(&self.window[from.min(to)..to]);
+        }
+        let mut out = Vec::new();
         if from < tail {
             self.history.copy(from, to.min(tail), &mut out);
         }
@@ -194,7 +204,7 @@ impl<'a> View<'a> {
             let from = self.window_offset(from).unwrap_or(0);
             out.extend_from_slice(&self.window[from.min(to)..to]);
         }
-        out
+        Cow::Owned(out)
     }
 
     /// The next offset at or after `at` that does not cut a character.
@@ -204,7 +214,7 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn text(&self, from: u64, to: u64) -> String {
-        into_text(self.bytes(from, to))
+        into_text(self.bytes(from, to).into_owned())
     }
 }
 
