@@ -239,6 +239,7 @@ impl Page<'_> {
 
     async fn watch(&mut self, session: String) -> Result<Vec<Message>, Refused> {
         self.unwatch(&session);
+        self.watches.retain(|_, watch| !watch.is_finished());
         if self.watches.len() >= MOST {
             return Err(too_many("watches", "sessions", "unwatch one first"));
         }
