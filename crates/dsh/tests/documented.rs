@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use testkit::chat::{Server, hello};
 
 /// The only reasons not to run a block.
-const REASONS: [&str; 1] = ["it takes ten minutes"];
+const REASONS: [&str; 2] = ["it takes ten minutes", "it needs Chromium"];
 
 /// A client that is told of a server: it begins a session and asks for the tools.
 const CLIENT: &str = r#"#!/usr/bin/env python3
