@@ -161,11 +161,16 @@ fn a_stop_of_the_server_ends_what_runs() {
         let text = "setsid sleep 1000 & sleep 1000";
         let send = json!({ "sessionId": "pty-1", "text": text });
         let sending = client.ask(2, "terminal_send", send).await;
+        // One that has no stream open.
+        let quiet = Client::begin(&server, json!({})).await;
+        quiet.call(1, "terminal_open", json!({ "type": "shell" })).await;
+        let send = json!({ "sessionId": "pty-2", "text": "setsid sleep 1000 &" });
+        quiet.call(2, "terminal_send", send).await;
         let fresh = |command: &str| {
             let all = Snapshot::take().processes;
             all.iter().filter(|it| it.command == command && !before.contains(it)).count()
         };
-        wait_until("two sleeps", || fresh("sleep") == 2).await;
+        wait_until("three sleeps", || fresh("sleep") == 3).await;
         server.stop().await;
         assert!(host.service::<Agents>().list().is_empty());
         assert_eq!((fresh("sleep"), fresh("bash")), (0, 0));
