@@ -75,3 +75,37 @@ const NOW: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nse
 fn once() -> epoll::EventFlags {
     epoll::EventFlags::IN | epoll::EventFlags::ONESHOT
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, num::NonZeroU16, pin::pin};
+
+    use rustix::io::{read, write};
+
+    use super::*;
+    use crate::{
+        host::TerminalSize,
+        linux::pty::{Pty, readable},
+    };
+
+    #[tokio::test]
+    async fn only_who_waits_is_told_of_output() {
+        let one = NonZeroU16::MIN;
+        let pty = Pty::open(TerminalSize { rows: one, cols: one }).unwrap();
+        let slave = pty.slave_for_child().unwrap();
+        let arrivals = pty.master();
+        let arrival = || poll_fn(|cx| arrivals.poll(cx));
+        write(&slave, b"a").unwrap();
+        arrival().await;
+        assert_eq!(readable(arrivals.get_ref()), Some(true));
+        assert_eq!(readable(arrivals.watch.get_ref()), Some(false), "nobody waits");
+        // What is there already ends a wait, too.
+        arrival().await;
+        read(arrivals.get_ref(), &mut [0; 8][..]).unwrap();
+        let mut next = pin!(arrival());
+        let early = poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await;
+        assert!(early.is_pending());
+        write(&slave, b"b").unwrap();
+        next.await;
+    }
+}
