@@ -39,6 +39,7 @@ pub struct Listening {
     pub insecure_listen: bool,
     /// Other origins by which browsers reach the server, such as `https://dsh.example.org` behind
     /// a proxy.
+    #[schemars(inner(regex(pattern = "^https?://[^/]+$")))]
     pub origins: Vec<String>,
 }
 
@@ -55,7 +56,7 @@ pub struct Tls {
 /// An address to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[schemars(with = "String", extend("pattern" = r"^(localhost|[0-9.]+|\[[0-9A-Fa-f:.%]+\]):[0-9]+$"))]
 pub struct Address(SocketAddr);
 
 impl Default for Address {
