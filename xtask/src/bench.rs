@@ -18,7 +18,7 @@ use terminal::{
 };
 use testkit::host::TestHost;
 
-use crate::{bare::Bare, full_screen, kill, output};
+use crate::{bare::Bare, full_screen, kill, output, watched};
 
 // Only what is mentioned is linked.
 use terminal_bash as _;
@@ -51,6 +51,8 @@ pub(crate) enum Part {
     Costs,
     /// Full-screen programs.
     FullScreen,
+    /// Much output that is watched.
+    Watched,
 }
 
 /// Measures and prints tables.
@@ -89,6 +91,9 @@ async fn measure(parts: Vec<Part>, runs: usize, slow_runs: usize) -> anyhow::Res
     if !rows.is_empty() {
         print(&mut out, &rows)?;
     }
+    if parts.contains(&Part::Watched) {
+        watched::measure(&host, &agent, slow_runs, &mut out).await?;
+    }
     if parts.contains(&Part::Screen) {
         output::screen(&mut out, slow_runs)?;
     }
@@ -109,6 +114,10 @@ impl Session {
         let spawned = terminals.spawn(agent, request, &Cancel::new()).await?;
         let id = spawned.session.session_id.to_string();
         Ok(Self { terminals, agent: Arc::clone(agent), id })
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
     }
 
     /// Types a line and does not wait.

@@ -11,6 +11,7 @@ mod packages;
 mod soak;
 mod stress;
 mod waiting;
+mod watched;
 
 use clap::{Parser, Subcommand};
 
@@ -35,7 +36,7 @@ enum Task {
         /// What is measured; everything by default.
         #[arg(long, value_enum, value_delimiter = ',', default_values_t = [
             bench::Part::Quick, bench::Part::Crowd, bench::Part::Output, bench::Part::Screen, bench::Part::Costs,
-            bench::Part::FullScreen,
+            bench::Part::FullScreen, bench::Part::Watched,
         ])]
         parts: Vec<bench::Part>,
     },
