@@ -3,7 +3,8 @@
 //! - The order of the looks is that of [`Evidence`]'s fields and is what makes them sound.
 //! - The *fast path* looks at the thread that waited last time, then at the group leader's main
 //!   thread, through files kept open.
-//! - A process that is *alone* in the foreground is looked at in full that way.
+//! - A process that is *alone* in the foreground is looked at in full that way; where it runs, only at
+//!   the first looks after input: somebody else could wait for the terminal meanwhile.
 //! - The *gate* answers with the last full scan as long as no thread of it has run since. It is trusted
 //!   after a second scan found the same, and never built on a scan that saw a thread running.
 //! - While the gate stands and nobody waits for the terminal, most looks ask for no more than that: who
@@ -31,10 +32,12 @@ use super::{
     procfs::{Proc, Stat, reread},
     pty::{Pty, TerminalIdentity},
 };
-use crate::evidence::{Depth, Evidence, ProcessFacts, Scan, ThreadFacts};
+use crate::evidence::{Depth, Evidence, ProcessFacts, Scan, ThreadFacts, Wait};
 
 /// So many looks in a row may rest on the gate alone.
 const MOST_RESTS: u32 = 3;
+/// So many looks after input may find that who is alone runs, and leave it at that.
+const MOST_RUNS: u32 = 3;
 /// Threads whose files are kept open.
 const MAX_WATCHED: usize = 4;
 
@@ -50,6 +53,8 @@ pub(crate) struct Prober {
     gate: Option<Gate>,
     /// Who was alone in the foreground at the last full scan.
     alone: Option<Alone>,
+    /// How often since input was written it was seen to run, and nobody else was looked for.
+    ran: u32,
     outside: Outside,
     /// The last look, if nobody waited for the terminal then, and how often it was given again.
     rest: Option<(Evidence, u32)>,
@@ -73,6 +78,7 @@ impl Prober {
             watched: Vec::new(),
             gate: None,
             alone: None,
+            ran: 0,
             outside: Outside::default(),
             rest: None,
         }
@@ -81,6 +87,7 @@ impl Prober {
     /// Input was written: what the last look found is over.
     pub(crate) fn stirred(&mut self) {
         self.rest = None;
+        self.ran = 0;
     }
 
     /// Takes a look. Without `proc` only the terminal itself is looked at.
@@ -106,8 +113,8 @@ impl Prober {
             (Some(_), _) if depth == Depth::Fast && !taken => (Scan::Fast, Found::default()),
             (Some(proc), Some(group)) if depth == Depth::Fast => {
                 let (scan, found) = match self.at_a_glance(proc, group) {
-                    Some(all) => (Scan::Full, Some(all)),
-                    None => (Scan::Fast, self.fast(proc, group)),
+                    Some(all) if !runs(&all) => (Scan::Full, Some(all)),
+                    _ => (Scan::Fast, self.fast(proc, group)),
                 };
                 (scan, Found { processes: found.into_iter().collect(), ..Found::default() })
             }
@@ -176,6 +183,7 @@ impl Prober {
         }
         if old.is_none()
             && let Some(all) = self.at_a_glance(proc, group)
+            && (!runs(&all) || self.may_only_run())
         {
             return (Scan::Full, Found { processes: vec![all], ..Found::default() });
         }
@@ -201,7 +209,13 @@ impl Prober {
         (Scan::Full, found)
     }
 
-    /// Everybody, where one process is alone in the foreground and waits on the terminal.
+    /// Whether that who is alone runs is answer enough: a few times after each input.
+    fn may_only_run(&mut self) -> bool {
+        self.ran += 1;
+        self.ran <= MOST_RUNS
+    }
+
+    /// Everybody, where one process is alone in the foreground, and waits on the terminal or runs.
     fn at_a_glance(&self, proc: &Proc, group: i32) -> Option<ProcessFacts> {
         self.alone.as_ref()?.look(proc, self.terminal, group)
     }
@@ -266,6 +280,11 @@ impl Prober {
         self.watched.push(Watched { pid, tid, stat, syscall });
         Some(self.watched.len() - 1)
     }
+}
+
+/// Whether a thread of it is on a processor, or ready to be.
+fn runs(process: &ProcessFacts) -> bool {
+    process.threads.iter().any(|it| it.wait == Wait::Running)
 }
 
 fn waiter<'a>(processes: impl Iterator<Item = &'a ProcessFacts>) -> Option<(i32, i32)> {

@@ -14,7 +14,7 @@ use super::{
     scan::{Found, waits_for_master, waits_on_terminal},
 };
 use crate::{
-    evidence::{ProcessFacts, ThreadFacts},
+    evidence::{ProcessFacts, ThreadFacts, Wait},
     linux::{
         decode,
         descriptor::View,
@@ -90,7 +90,7 @@ impl Alone {
         process.pid == self.pid && self.parents.iter().all(Children::are_the_same)
     }
 
-    /// The process, if it is still alone in `group` and waits on the terminal.
+    /// The process, if it is still alone in `group` and waits on the terminal, or is seen to run.
     pub(super) fn look(
         &self,
         proc: &Proc,
@@ -100,14 +100,18 @@ impl Alone {
         let mut buffer = [0; 1024];
         let stat = Stat::parse(reread(self.stat.as_fd(), &mut buffer).ok()?)?;
         let same = (stat.start, stat.group, stat.threads) == (self.start, group, 1);
-        if !same || stat.state != b'S' {
+        if !same || !matches!(stat.state, b'S' | b'R') {
             return None;
         }
         let used = cpu_ns(reread(self.schedstat.as_fd(), &mut buffer).ok()?);
-        let text = reread(self.syscall.as_fd(), &mut buffer).ok()?;
-        let view = View { proc, terminal, pid: self.pid, tid: self.pid, tty: stat.tty };
-        let wait = decode::wait_of(&view, text);
-        if !waits_on_terminal(&wait) || !self.parents.iter().all(Children::are_the_same) {
+        let wait = if stat.state == b'R' {
+            Wait::Running
+        } else {
+            let text = reread(self.syscall.as_fd(), &mut buffer).ok()?;
+            let view = View { proc, terminal, pid: self.pid, tid: self.pid, tty: stat.tty };
+            Some(decode::wait_of(&view, text)).filter(waits_on_terminal)?
+        };
+        if !self.parents.iter().all(Children::are_the_same) {
             return None;
         }
         let process = ProcessFacts {
