@@ -94,6 +94,37 @@ async fn one_that_goes_on_as_ever_new_processes_is_met() {
     }
 }
 
+/// Each of its processes lives for less time than it takes to read what it is. A close that has not met
+/// it says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs cc"]
+async fn one_whose_lives_are_shorter_than_a_look_is_met() {
+    let (_kept, folder) = support::temp();
+    let comet = folder.join("comet");
+    let source =
+        "#include <unistd.h>\nint main(void) { for (;;) { if (fork() > 0) _exit(0); setsid(); } }";
+    fs::write(folder.join("comet.c"), source).unwrap();
+    let made = Command::new("cc").arg("-o").args([&comet, &folder.join("comet.c")]).status();
+    assert!(made.unwrap().success());
+    for round in 0..3 {
+        let mut session = Session::shell().await;
+        let argument = unique(400 + round);
+        let line =
+            format!("env -i setsid -f {} {argument} </dev/null >/dev/null 2>&1", comet.display());
+        session.command(&line).await;
+        let grace = Duration::from_millis(100);
+        while let Err(error) =
+            guarded("close", session.process.terminate(grace, &mut session.output)).await
+        {
+            assert!(!error.survivors.is_empty());
+        }
+        for _ in 0..20 {
+            assert_eq!(with_argument(&argument), Vec::<i32>::new());
+        }
+        session.close().await;
+    }
+}
+
 #[tokio::test]
 async fn nothing_is_waited_for_but_the_ends() {
     for setup in ["true", "sleep 1000 &", "setsid -f sleep 1000"] {

@@ -159,6 +159,14 @@ impl Proc {
         })
     }
 
+    /// Number of the youngest process or thread, dead ones included: it changes with each birth. None
+    /// where that cannot be read.
+    pub(crate) fn youngest(&self) -> Option<u64> {
+        let mut buffer = [0; 128];
+        let text = self.read(format_args!("loadavg"), &mut buffer).ok()?;
+        std::str::from_utf8(text).ok()?.split_ascii_whitespace().last()?.parse().ok()
+    }
+
     /// Every process there is.
     pub(crate) fn processes(&self) -> Vec<i32> {
         self.numbers(format_args!("."))

@@ -22,6 +22,7 @@ use rustix::{
 use super::{
     at_once::strike,
     blind,
+    cgroup::Group,
     mark::Mark,
     members::Whose,
     process::LocalProcess,
@@ -41,7 +42,8 @@ const LONGEST_GRACE: Duration = Duration::from_hours(365 * 24);
 /// gets there from a command). It is told again after this pause, and then after longer ones.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(25);
 /// How often new descendants are asked when those before are gone: if the leader itself goes on
-/// starting them, only its own end ends that.
+/// starting them, only its own end ends that. So often, too, it is looked for those whom a look may
+/// have missed.
 const ROUNDS: usize = 8;
 /// Looks at the orphans alone, as long as there are any, before each whole look.
 const STRIKES: usize = 200;
@@ -244,7 +246,9 @@ impl Closing {
         let mut rounds = 0;
         loop {
             self.strike().await;
+            let before = births(&self.proc, self.whose.group());
             let mut targets = self.look(find).await;
+            let is_whole = births(&self.proc, self.whose.group()) == before;
             if find == Find::Everybody
                 && !targets.is_empty()
                 && let Some(group) = self.whose.group()
@@ -265,6 +269,10 @@ impl Closing {
             let (awaited, left): (Vec<_>, Vec<_>) = targets
                 .into_iter()
                 .partition(|it| it.refused.is_none() && !self.stuck.contains(&it.identity()));
+            let is_empty = awaited.is_empty() && left.is_empty();
+            if find == Find::Everybody && is_empty && !is_whole && rounds < ROUNDS {
+                continue;
+            }
             // A living leader may go on starting others for ever.
             if awaited.is_empty() || (find == Find::Descendants && rounds == ROUNDS) {
                 return left;
@@ -276,13 +284,16 @@ impl Closing {
     /// Kills those whom a whole look would come too late for: whoever leaves the tree by ending early
     /// is given to the host, so its children are all that has to be looked at.
     async fn strike(&self) {
-        let (proc, mark) = (Arc::clone(&self.proc), self.mark);
+        let (proc, mark, group) = (Arc::clone(&self.proc), self.mark, self.whose.group().cloned());
         let struck = tokio::task::spawn_blocking(move || {
             let own = getpid().as_raw_nonzero().get();
             for _ in 0..STRIKES {
+                let before = births(&proc, group.as_ref());
                 let mut orphans = proc.children(own);
                 orphans.retain(|&it| !reaper::is_leader(it));
-                if !strike(&proc, orphans, |pid| mark.is_on(&proc, pid)) {
+                let struck = strike(&proc, orphans, |pid| mark.is_on(&proc, pid));
+                // Who ended before he was met has perhaps left a child.
+                if !struck && births(&proc, group.as_ref()) == before {
                     break;
                 }
             }
@@ -352,6 +363,12 @@ impl Closing {
             tracing::debug!(%error, "orphans were not collected");
         }
     }
+}
+
+/// Differs from an earlier one if somebody was born meanwhile, whom a look may have missed. In a group
+/// nobody is missed.
+fn births(proc: &Proc, group: Option<&Group>) -> Option<u64> {
+    if group.is_some() { None } else { proc.youngest() }
 }
 
 /// Finds processes and opens their pidfds. Needs a tokio runtime.
