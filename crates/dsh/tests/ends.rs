@@ -110,7 +110,7 @@ async fn a_second_signal_ends_at_once_and_leaves_nothing() {
     for signal in ["STOP", "TERM", "HUP", "CONT"] {
         kill(signal, server.child.id());
     }
-    let status = server.exit().await;
+    let status = server.child.exit().await;
     let logs = std::fs::read_to_string(logs.path()).unwrap();
     let first = logs.lines().find(|it| it.contains("ending")).unwrap_or_default();
     assert_eq!(status, Some(if first.contains("SIGTERM") { 129 } else { 143 }), "{logs}");

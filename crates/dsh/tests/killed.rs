@@ -86,7 +86,7 @@ async fn a_killed_host_leaves_nothing() {
         let (numbers, supervisor) = (numbers(&server), supervisor(server.child.id()));
         let line = format!("kill -KILL -- {target}{}", server.child.id());
         assert!(Command::new("bash").args(["-c", &line]).status().unwrap().success());
-        assert_eq!(server.exit().await, None);
+        assert_eq!(server.child.exit().await, None);
         all_gone(&numbers).await;
         nothing_left(&server.tag).await;
         wait_until("the supervisor ends", || is_gone(supervisor)).await;
@@ -139,7 +139,7 @@ async fn the_next_start_ends_what_is_left_and_touches_no_other_host() {
     assert_eq!(records(), 2);
     kill("KILL", supervisor(killed.child.id()));
     kill("KILL", killed.child.id());
-    assert_eq!(killed.exit().await, None);
+    assert_eq!(killed.child.exit().await, None);
     let (left, of_other) = (numbers(&killed), numbers(&other));
     assert!(!sleeping(&left[0]).is_empty(), "without them this shows nothing");
     let others = || of_other.iter().map(|it| sleeping(it).len()).collect::<Vec<_>>();
@@ -249,7 +249,7 @@ async fn what_shed_its_marks_is_in_the_hosts_control_group() {
             kill("KILL", supervisor);
         }
         kill("KILL", pid);
-        assert_eq!(server.exit().await, None);
+        assert_eq!(server.child.exit().await, None);
         let next = if both_killed {
             assert!(!sleeping(&number).is_empty());
             Some(start())
@@ -306,7 +306,7 @@ async fn the_groups_of_limits_go_with_a_killed_host() {
             kill("KILL", supervisor);
         }
         kill("KILL", pid);
-        assert_eq!(server.exit().await, None);
+        assert_eq!(server.child.exit().await, None);
         let next = both_killed.then(start);
         all_gone(&[number]).await;
         nothing_left(&server.tag).await;

@@ -93,7 +93,7 @@ async fn what_is_typed_is_not_logged() {
         let mut server = Server::connect(Link::Pipes, |command| {
             command.env("DSH_LOG", filter).stderr(Stdio::piped());
         });
-        let mut errors = server.child.stderr.take().unwrap();
+        let mut errors = server.child.0.stderr.take().unwrap();
         let reading = std::thread::spawn(move || {
             let mut text = String::new();
             errors.read_to_string(&mut text).unwrap();

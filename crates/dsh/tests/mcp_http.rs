@@ -5,47 +5,31 @@
 mod support;
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{Read as _, Write as _},
     net::TcpStream,
-    process::{Child, ChildStderr, Command, Stdio},
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::wait_until;
 
-use crate::support::{LEFTOVERS, TAG, dsh, hello, kill, nothing_left, sleeping};
+use crate::support::{LEFTOVERS, Listening, dsh, hello, kill, sleeping};
 
 /// A host that listens.
 struct Host {
-    child: Child,
-    errors: std::io::Lines<BufReader<ChildStderr>>,
+    running: Listening,
     address: String,
     token: String,
-    tag: String,
-    _home: TempDir,
 }
 
 impl Host {
     fn start() -> Self {
-        let home = TempDir::new().unwrap();
-        let tag = home.path().display().to_string();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_dsh"))
-            .args(["mcp", "--listen", "127.0.0.1:0"])
-            .current_dir(home.path())
-            .env("DSH_HOME", home.path().join("home"))
-            .env("DSH_LOG", "debug")
-            .env(TAG, &tag)
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut told =
-            |start: &str| errors.find_map(|it| it.unwrap().strip_prefix(start).map(str::to_owned));
-        let address = told("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
-        let token = told("Authorization: Bearer ").unwrap();
-        Self { child, errors, address, token, tag, _home: home }
+        let mut running = Listening::start(&["mcp"], |it| {
+            it.env("DSH_LOG", "debug");
+        });
+        let address = running.told("http://").strip_suffix("/mcp").unwrap().to_owned();
+        let token = running.told("Authorization: Bearer ");
+        Self { running, address, token }
     }
 
     /// Begins a request, with the token and these headers.
@@ -87,26 +71,9 @@ impl Host {
 
     /// Waits for the end, which leaves nothing; no line of the log may have the token.
     async fn ended(mut self) -> Option<i32> {
-        let rest: Vec<String> = self.errors.by_ref().map(Result::unwrap).collect();
+        let rest = self.running.rest();
         assert!(!rest.is_empty() && !rest.iter().any(|it| it.contains(&self.token)), "{rest:?}");
-        let mut status = None;
-        wait_until("the host's end", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        })
-        .await;
-        nothing_left(&self.tag).await;
-        status.unwrap().code()
-    }
-}
-
-impl Drop for Host {
-    /// A test that fails leaves no host.
-    fn drop(&mut self) {
-        if self.child.try_wait().unwrap().is_none() {
-            self.child.kill().unwrap();
-            self.child.wait().unwrap();
-        }
+        self.running.ended().await
     }
 }
 
@@ -134,9 +101,9 @@ async fn clients_have_terminals_of_their_own_and_a_signal_ends_them_all() {
     assert!(host.answer("DELETE", &two, "").starts_with("HTTP/1.1 404 "));
     let send = json!({ "sessionId": "pty-1", "text": LEFTOVERS });
     let sending = host.ask("POST", &one, &call("terminal_send", &send));
-    let tag = host.tag.clone();
+    let tag = host.running.tag.clone();
     wait_until("four sleeps", move || sleeping(&tag) == 4).await;
-    kill("TERM", host.child.id());
+    kill("TERM", host.running.child.id());
     assert_eq!(host.ended().await, Some(128 + 15));
     drop(sending);
 }
@@ -170,7 +137,7 @@ async fn nothing_is_served_without_the_token_or_to_a_page_of_elsewhere() {
         }
     }
     assert_eq!(host.call(&session, "terminal_list", &json!({})), "(no terminal sessions)");
-    kill("INT", host.child.id());
+    kill("INT", host.running.child.id());
     assert_eq!(host.ended().await, Some(128 + 2));
 }
 
@@ -190,7 +157,7 @@ async fn the_clients_configuration_in_the_documentation_fits_what_is_printed() {
     });
     assert_eq!(configuration["mcpServers"]["terminal"], expected);
     host.begin();
-    kill("TERM", host.child.id());
+    kill("TERM", host.running.child.id());
     assert_eq!(host.ended().await, Some(128 + 15));
 }
 

@@ -9,15 +9,13 @@ mod support;
 use std::{
     fs,
     io::Write as _,
-    path::Path,
     process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
-use session_log::read_log;
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::support::{Link, Server};
+use crate::support::{Link, Server, files};
 
 /// Different ones, so that a finding says whose it is.
 const TO_READ: &str = "hunter2-to-read";
@@ -31,24 +29,6 @@ const STARS: &str = "import sys, termios, tty; fd = 0; old = termios.tcgetattr(f
     print('Pin: ', end='', flush=True)\n\
     while (it := sys.stdin.read(1)) not in '\\r\\n': print('*', end='', flush=True)\n\
     termios.tcsetattr(fd, termios.TCSADRAIN, old); print()";
-
-/// Every file below `folder`, and what is in it; logs decompressed.
-fn files(folder: &Path) -> Vec<(String, String)> {
-    let mut all = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            all.extend(files(&path));
-        } else if path.extension().is_some_and(|it| it == "zstd") {
-            let lines = read_log(&path).unwrap();
-            all.push((path.display().to_string(), format!("{lines:?}")));
-        } else {
-            let bytes = fs::read(&path).unwrap();
-            all.push((path.display().to_string(), String::from_utf8_lossy(&bytes).into_owned()));
-        }
-    }
-    all
-}
 
 /// What the process has in files without a name, such as transcripts.
 fn nameless(pid: u32) -> Vec<(String, String)> {

@@ -6,12 +6,10 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     net::TcpListener,
-    process::{Command, Stdio},
 };
 
-use support::{TAG, dsh, kill, nothing_left};
+use support::{Listening, dsh, kill};
 use tempfile::TempDir;
-use testkit::wait_until;
 
 #[test]
 fn what_cannot_be_listened_on_is_refused() {
@@ -43,21 +41,10 @@ fn what_cannot_be_listened_on_is_refused() {
 
 #[tokio::test]
 async fn it_prints_its_address_once_and_ends_in_order() {
-    let home = TempDir::new().unwrap();
-    let tag = home.path().display().to_string();
-    let mut host = Command::new(env!("CARGO_BIN_EXE_dsh"))
-        .args(["web", "--listen", "127.0.0.1:0"])
-        .current_dir(home.path())
-        .env("DSH_HOME", home.path().join("home"))
-        .env(TAG, &tag)
-        .env("DSH_LOG", "trace")
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(host.stderr.take().unwrap()).lines();
-    let address = lines.find_map(|it| it.unwrap().strip_prefix("http://").map(str::to_owned));
-    let address = address.unwrap();
+    let mut host = Listening::start(&["web"], |it| {
+        it.env("DSH_LOG", "trace");
+    });
+    let address = host.told("http://");
     let (address, token) = address.split_once("/#token=").unwrap();
     assert_eq!(token.len(), 64);
     let http = std::net::TcpStream::connect(address).unwrap();
@@ -66,15 +53,7 @@ async fn it_prints_its_address_once_and_ends_in_order() {
     std::io::Write::write_all(&mut &http, request.as_bytes()).unwrap();
     let answer = BufReader::new(&http).lines().next().unwrap().unwrap();
     assert!(answer.starts_with("HTTP/1.1 "), "{answer}");
-    kill("TERM", host.id());
-    let rest: Vec<String> = lines.map(Result::unwrap).collect();
-    assert!(!rest.iter().any(|it| it.contains(token)), "the token is in no log");
-    let mut status = None;
-    wait_until("the host's end", || {
-        status = host.try_wait().unwrap();
-        status.is_some()
-    })
-    .await;
-    assert_eq!(status.unwrap().code(), Some(128 + 15));
-    nothing_left(&tag).await;
+    kill("TERM", host.child.id());
+    assert!(!host.rest().iter().any(|it| it.contains(token)), "the token is in no log");
+    assert_eq!(host.ended().await, Some(128 + 15));
 }

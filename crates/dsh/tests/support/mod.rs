@@ -1,5 +1,5 @@
-//! The program, started once for what it says, or as `dsh mcp` for a client that speaks the protocol by
-//! hand; and what its processes leave behind.
+//! The program, started once for what it says, as `dsh mcp` for a client that speaks the protocol by
+//! hand, or as a host that listens; and what its processes leave behind.
 //!
 //! Every process of a test carries a variable of its own, so that what is left over can be told
 //! from what other tests run.
@@ -8,13 +8,15 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
 
 use std::{
+    fs,
     io::{BufRead as _, BufReader, Lines, Read, Write},
     os::{fd::OwnedFd, unix::net::UnixStream},
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Child, ChildStderr, Command, Output, Stdio},
 };
 
 use serde_json::{Value, json};
+use session_log::read_log;
 use tempfile::TempDir;
 use testkit::{
     leaks::{Process, processes_with_env},
@@ -41,6 +43,100 @@ pub(crate) fn dsh(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
+/// A host that runs. A test that fails leaves none.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn exit(&mut self) -> Option<i32> {
+        let mut status = None;
+        wait_until("the host's end", || {
+            status = self.0.try_wait().unwrap();
+            status.is_some()
+        })
+        .await;
+        status.unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.0.try_wait().unwrap().is_none() {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+}
+
+/// A host that listens, in a folder of its own.
+pub(crate) struct Listening {
+    pub(crate) child: Running,
+    pub(crate) errors: Lines<BufReader<ChildStderr>>,
+    pub(crate) tag: String,
+    pub(crate) home: TempDir,
+}
+
+impl Listening {
+    pub(crate) fn start(arguments: &[&str], set: impl FnOnce(&mut Command)) -> Self {
+        let home = TempDir::new().unwrap();
+        let tag = home.path().display().to_string();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dsh"));
+        command
+            .args(arguments)
+            .args(["--listen", "127.0.0.1:0"])
+            .current_dir(home.path())
+            .env("DSH_HOME", home.path().join("home"))
+            .env(TAG, &tag)
+            .env_remove("DSH_LOG")
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped());
+        set(&mut command);
+        let mut child = Running(command.spawn().unwrap());
+        let errors = BufReader::new(child.0.stderr.take().unwrap()).lines();
+        Self { child, errors, tag, home }
+    }
+
+    /// The rest of the next line that begins with `start`.
+    pub(crate) fn told(&mut self, start: &str) -> String {
+        let found = self.errors.find_map(|it| it.unwrap().strip_prefix(start).map(str::to_owned));
+        found.unwrap_or_else(|| panic!("it ended without {start:?}"))
+    }
+
+    /// What it writes until it ends.
+    pub(crate) fn rest(&mut self) -> Vec<String> {
+        self.errors.by_ref().map(Result::unwrap).collect()
+    }
+
+    /// Waits for its end, which leaves nothing.
+    pub(crate) async fn ended(&mut self) -> Option<i32> {
+        let status = self.child.exit().await;
+        nothing_left(&self.tag).await;
+        status
+    }
+}
+
+/// Every file below `folder`, and what is in it; logs decompressed.
+pub(crate) fn files(folder: &Path) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else if path.extension().is_some_and(|it| it == "zstd") {
+            let lines = read_log(&path).unwrap();
+            all.push((path.display().to_string(), format!("{lines:?}")));
+        } else {
+            let bytes = fs::read(&path).unwrap();
+            all.push((path.display().to_string(), String::from_utf8_lossy(&bytes).into_owned()));
+        }
+    }
+    all
+}
+
 /// How the client is connected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Link {
@@ -51,7 +147,7 @@ pub(crate) enum Link {
 }
 
 pub(crate) struct Server {
-    pub(crate) child: Child,
+    pub(crate) child: Running,
     pub(crate) write: Option<Box<dyn Write + Send>>,
     pub(crate) read: Option<Lines<BufReader<Box<dyn Read + Send>>>>,
     pub(crate) tag: String,
@@ -108,7 +204,7 @@ impl Server {
             }
         };
         let read = Some(BufReader::new(read).lines());
-        Self { child, write: Some(write), read, tag, home }
+        Self { child: Running(child), write: Some(write), read, tag, home }
     }
 
     pub(crate) fn begin(&mut self) {
@@ -159,7 +255,7 @@ impl Server {
 
     /// Waits for the end of the host; nothing may be left of it. What it wrote is read only then.
     pub(crate) async fn ended(mut self) -> Option<i32> {
-        let status = self.exit().await;
+        let status = self.child.exit().await;
         nothing_left(&self.tag).await;
         // What is still in the pipe is the protocol's too; the last line may have been cut.
         let lines: Vec<_> = self.read.take().into_iter().flatten().map(Result::unwrap).collect();
@@ -167,27 +263,6 @@ impl Server {
             serde_json::from_str::<Value>(line).unwrap();
         }
         status
-    }
-
-    /// Waits for the end of the host.
-    pub(crate) async fn exit(&mut self) -> Option<i32> {
-        let mut status = None;
-        wait_until("the host's end", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        })
-        .await;
-        status.unwrap().code()
-    }
-}
-
-impl Drop for Server {
-    /// A test that fails leaves no host.
-    fn drop(&mut self) {
-        if self.child.try_wait().unwrap().is_none() {
-            self.child.kill().unwrap();
-            self.child.wait().unwrap();
-        }
     }
 }
 

@@ -1,8 +1,6 @@
 //! People who watch a session, and one who takes it over.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::path::{Path, PathBuf};
-
 use agents::Notice;
 use dsh_core::Cancel;
 use secrecy::SecretString;
@@ -88,19 +86,6 @@ impl Shell<'_> {
         let notices = self.bench.agent.inbox().drain().into_iter();
         notices.filter(Notice::deliver).map(|it| it.text).collect()
     }
-
-    fn gate(&self) -> PathBuf {
-        let path = self.path("gate");
-        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-        assert!(made.success());
-        path
-    }
-}
-
-/// Lets whoever reads the gate go on.
-async fn open(gate: &Path) {
-    let gate = gate.to_owned();
-    tokio::task::spawn_blocking(move || std::fs::write(gate, "")).await.unwrap().unwrap();
 }
 
 #[test]
@@ -117,7 +102,7 @@ fn whoever_watches_sees_what_there_is_and_what_comes_until_the_end() {
         let mut late = shell.watch().await;
         late.text("during").await;
         assert!(!send.is_settled());
-        open(&gate).await;
+        gate.open().await;
         send.done().await.unwrap();
         for it in [&mut eyes, &mut late] {
             it.text("after\ndsh>").await;
@@ -269,7 +254,7 @@ fn a_send_that_runs_settles_by_what_a_person_typed() {
         let lease = shell.terminals().take_over(&shell.id).unwrap();
         lease.type_text("bob\r").await.unwrap();
         assert!(!send.is_settled());
-        open(&gate).await;
+        gate.open().await;
         let outcome = send.done().await.unwrap();
         assert_eq!(shell.told(), [format!("[a person typed in {}: \"bob\\n\"]", shell.id)]);
         assert!(outcome.viewport.contains("hi bob"), "{outcome:#?}");
@@ -307,7 +292,7 @@ fn the_status_of_a_persons_command_is_not_told_as_the_agents() {
         shell.in_front("cat").await;
         lease.give_back();
         let send = shell.start("", true).unwrap();
-        open(&gate).await;
+        gate.open().await;
         let outcome = send.done().await.unwrap();
         assert_eq!(outcome.last_command, None, "{outcome:#?}");
         assert_eq!(shell.run("echo $?", 0).await, "7\n");
@@ -319,7 +304,7 @@ fn the_status_of_a_persons_command_is_not_told_as_the_agents() {
 #[test]
 fn what_the_terminal_does_not_take_is_refused_whole() {
     shell(async |shell| {
-        let gate = shell.gate();
+        shell.gate();
         let send = shell.start("cat gate", true).unwrap();
         shell.in_front("cat").await;
         let lease = shell.terminals().take_over(&shell.id).unwrap();
@@ -333,7 +318,6 @@ fn what_the_terminal_does_not_take_is_refused_whole() {
         lease.signal(terminal::Signal::Interrupt).await.unwrap();
         assert_eq!(shell.told(), [format!("[a person sent SIGINT to {}]", shell.id)]);
         send.done().await.unwrap();
-        drop(gate);
     });
 }
 

@@ -43,6 +43,17 @@ pub(crate) struct Shell<'a> {
     pub(crate) spawned: Spawned,
 }
 
+/// What a program reads until it is opened.
+pub(crate) struct Gate(PathBuf);
+
+impl Gate {
+    /// Lets whoever reads it go on.
+    pub(crate) async fn open(&self) {
+        let path = self.0.clone();
+        tokio::task::spawn_blocking(move || std::fs::write(path, "")).await.unwrap().unwrap();
+    }
+}
+
 /// Runs `test` with a bench, alone in this process, and checks that it leaves nothing.
 pub(crate) fn bench(config: &str, test: impl AsyncFnOnce(&Bench)) {
     alone(async {
@@ -151,6 +162,14 @@ impl Shell<'_> {
     /// A path in the workspace, where every shell starts.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.bench.agent.workspace_root().join(name)
+    }
+
+    /// Makes `gate`, which a program reads until it is opened.
+    pub(crate) fn gate(&self) -> Gate {
+        let path = self.path("gate");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        Gate(path)
     }
 
     /// Waits until `command` runs in the foreground of this session. That it was announced is not

@@ -1,7 +1,7 @@
 //! Waits that type nothing.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::{path::Path, pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use dsh_core::Cancel;
 use futures_util::FutureExt as _;
@@ -38,24 +38,10 @@ fn output(pattern: &str) -> WaitCondition {
     WaitCondition::Output(pattern.to_owned())
 }
 
-/// Makes what a program reads until somebody opens it.
-fn gate(shell: &Shell<'_>) -> std::path::PathBuf {
-    let path = shell.path("gate");
-    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-    assert!(made.success());
-    path
-}
-
-/// Lets whoever reads the gate go on.
-async fn open(gate: &Path) {
-    let gate = gate.to_owned();
-    tokio::task::spawn_blocking(move || std::fs::write(gate, "")).await.unwrap().unwrap();
-}
-
 #[test]
 fn a_pattern_is_found_in_the_output_and_not_in_the_echo() {
     shell(async |shell| {
-        let gate = gate(shell);
+        let gate = shell.gate();
         for _ in 0..2 {
             let send = shell.in_background("cat gate; echo READY; cat gate");
             {
@@ -65,7 +51,7 @@ fn a_pattern_is_found_in_the_output_and_not_in_the_echo() {
                     () = shell.in_front("cat") => {}
                 }
                 assert!((&mut waiting).now_or_never().is_none());
-                open(&gate).await;
+                gate.open().await;
                 let found = waiting.await.unwrap();
                 assert_eq!(found.end, WaitEnd::Met(0));
                 assert_eq!(found.matched.as_deref(), Some("READY"), "{found:#?}");
@@ -74,7 +60,7 @@ fn a_pattern_is_found_in_the_output_and_not_in_the_echo() {
             // Asked for late it is new as well, until the send ends.
             let again = shell.wait(vec![output("READY")], LONG).await.unwrap();
             assert_eq!(again.matched.as_deref(), Some("READY"));
-            open(&gate).await;
+            gate.open().await;
             assert_eq!(send.done().await.unwrap().wait_reason, WaitReason::StdinRead);
         }
         let old = shell.wait(vec![output("READY")], SHORT).await.unwrap();
@@ -86,7 +72,7 @@ fn a_pattern_is_found_in_the_output_and_not_in_the_echo() {
 fn the_prompt_and_other_readers_are_waited_for() {
     bench("{ idleSilenceMs: 300, timeoutMs: 500 }", async |bench| {
         let shell = &bench.open().await;
-        let gate = gate(shell);
+        let gate = shell.gate();
         let at_once = shell.wait(vec![WaitCondition::Prompt], LONG).await.unwrap();
         assert_eq!(at_once.state.unwrap().kind, StateKind::Prompt);
         // Nobody waits for it any more.
@@ -94,7 +80,7 @@ fn the_prompt_and_other_readers_are_waited_for() {
         assert_eq!(send.wait_reason, WaitReason::Timeout);
         let (asked, ()) = tokio::join!(
             shell.wait(vec![WaitCondition::Prompt, WaitCondition::Input], LONG),
-            open(&gate)
+            gate.open()
         );
         let asked = asked.unwrap();
         assert_eq!(asked.end, WaitEnd::Met(1), "{asked:#?}");
