@@ -10,11 +10,11 @@ use agents::{Agents, Notice};
 use serde_json::{Value, json};
 use terminal::WaitReason;
 use terminal_bash as _;
-use testkit::{Script, Snapshot, Step, TestHost, alone, guarded, wait_until};
+use testkit::{Gate, Script, Snapshot, Step, TestHost, alone, guarded, wait_until};
 use tool_jobs as _;
 use tool_terminal as _;
 
-use crate::client::{Client, Server, hello, http, posted, refused, request};
+use crate::client::{Client, Messages, Server, hello, http, posted, refused, request};
 
 /// Runs `test` alone in this process, with a server over a scripted session service, and checks
 /// that it leaves nothing.
@@ -47,6 +47,20 @@ fn real(mcp: &str, test: impl AsyncFnOnce(&TestHost, Server)) {
         test(&host, server).await;
         guarded("disposal", host.dispose()).await.unwrap();
     });
+}
+
+/// A send that has begun, as request 2 and with a token for its progress, in the client's first terminal;
+/// it settles once the gate is open.
+async fn held(client: &Client, script: &Script, text: &str, token: &Value) -> (Gate, Messages) {
+    client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
+    let gate = script.hold(Step::Settle);
+    let send = json!({
+        "name": "terminal_send", "arguments": { "sessionId": "pty-1", "text": text },
+        "_meta": { "progressToken": token },
+    });
+    let send = client.request(2, "tools/call", send).await;
+    script.saw("start_send").await;
+    (gate, send)
 }
 
 fn no_session(text: &str) -> Value {
@@ -183,14 +197,7 @@ fn a_stop_of_the_server_ends_what_runs() {
 fn progress_comes_with_the_call_it_belongs_to() {
     scripted("{}", async |_, script, server| {
         let client = Client::begin(server, json!({})).await;
-        client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
-        let gate = script.hold(Step::Settle);
-        let send = json!({
-            "name": "terminal_send", "arguments": { "sessionId": "pty-1", "text": "make" },
-            "_meta": { "progressToken": "p1" },
-        });
-        let mut send = client.request(2, "tools/call", send).await;
-        script.saw("start_send").await;
+        let (gate, mut send) = held(&client, script, "make", &json!("p1")).await;
         // It blocks nobody.
         client.call(3, "terminal_list", json!({})).await;
         script.operation().push_output("one\n");
@@ -227,14 +234,7 @@ fn a_cancelled_call_hears_the_reason_and_has_no_answer() {
 fn a_stream_that_broke_is_taken_up_again() {
     scripted("{}", async |_, script, server| {
         let client = Client::begin(server, json!({})).await;
-        client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
-        let gate = script.hold(Step::Settle);
-        let send = json!({
-            "name": "terminal_send", "arguments": { "sessionId": "pty-1", "text": "make" },
-            "_meta": { "progressToken": 7 },
-        });
-        let mut send = client.request(2, "tools/call", send).await;
-        script.saw("start_send").await;
+        let (gate, mut send) = held(&client, script, "make", &json!(7)).await;
         script.operation().push_output("one\n");
         send.notification("notifications/progress").await;
         let last = send.last.clone();
@@ -301,14 +301,7 @@ fn notices_come_over_the_general_stream_and_with_the_next_result() {
 fn who_reads_nothing_holds_up_nobody() {
     scripted("{}", async |host, script, server| {
         let client = Client::begin(server, json!({})).await;
-        client.call(1, "terminal_open", json!({ "type": "scripted" })).await;
-        let gate = script.hold(Step::Settle);
-        let send = json!({
-            "name": "terminal_send", "arguments": { "sessionId": "pty-1", "text": "yes" },
-            "_meta": { "progressToken": 7 },
-        });
-        let deaf = client.request(2, "tools/call", send).await;
-        script.saw("start_send").await;
+        let (gate, deaf) = held(&client, script, "yes", &json!(7)).await;
         // More than the sockets between the two hold.
         for _ in 0..250 {
             script.operation().push_output(&"y".repeat(60_000));
