@@ -15,7 +15,7 @@ use std::time::Duration;
 use subprocess::{Descriptor, Evidence, ProcessFacts, Scan, Wait};
 
 use crate::{
-    readiness::{Moment, judge::REMOTE},
+    readiness::{Moment, judge::is_remote},
     screen::Query,
 };
 
@@ -202,7 +202,7 @@ fn reader(evidence: &Evidence, facts: &Facts) -> Option<Reader> {
 fn kind(process: &ProcessFacts) -> Reader {
     if is_editor(process) {
         Reader::Shell
-    } else if REMOTE.contains(&process.command.as_str()) {
+    } else if is_remote(process) {
         Reader::Relay
     } else {
         Reader::Program

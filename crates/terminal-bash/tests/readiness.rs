@@ -159,7 +159,7 @@ fn a_read_that_ends_by_itself_is_a_pulse() {
 
 #[test]
 fn whoever_relays_proves_nothing_whoever_reads_for_it() {
-    use Descriptor::{EventFd, PtyMaster, Socket};
+    use Descriptor::{EventFd, OtherTerminal, PtyMaster, Socket};
     let relay = Verdict::Not { relay: true };
     let exact = |kind| ready(kind, Strength::Exact);
     for (modes, group, expected) in [
@@ -181,8 +181,30 @@ fn whoever_relays_proves_nothing_whoever_reads_for_it() {
         (RAW, vec![process(200, "kubectl", &[input(&[Socket]), READ])], &relay),
         (COOKED, vec![process(200, "ssh", &[select(&[Socket], None)])], &relay),
         (SILENT, vec![process(200, "ssh", &[select(&[Socket], None)])], &relay),
+        (RAW, vec![process(200, "oc", &[select(&[Socket], None)])], &relay),
+        (RAW, vec![process(200, "busybox", &[select(&[Socket], None)])], &relay),
+        // Its other thread is between two waits: it prints, or hands on what it got.
+        (RAW, vec![process(200, "docker", &[READ, Wait::Running])], &relay),
+        (RAW, vec![process(200, "kubectl", &[READ, Wait::Other("futex")])], &relay),
+        (COOKED, vec![process(200, "docker", &[READ, Wait::Running])], &relay),
+        (RAW, vec![process(200, "session-manager", &[READ, Wait::Running])], &relay),
+        // Over a serial line.
+        (RAW, vec![process(200, "picocom", &[select(&[OtherTerminal], None)])], &relay),
+        // One reads here, another one over there.
+        (
+            RAW,
+            vec![process(200, "rlogin", &[READ]), child_of(200, 201, "rlogin", input(&[Socket]))],
+            &relay,
+        ),
         // Not a relay, as far as is known.
         (SILENT, vec![process(200, "ssh", &[READ])], &exact(StateKind::Password)),
+        (SILENT, vec![process(200, "docker", &[READ, Wait::Running])], &exact(StateKind::Password)),
+        (
+            SILENT,
+            vec![process(200, "ssh", &[READ]), child_of(200, 201, "ssh", input(&[Socket]))],
+            &exact(StateKind::Password),
+        ),
+        (RAW, vec![process(200, "busybox", &[select(&[], None)])], &exact(StateKind::Raw)),
         (COOKED, vec![process(200, "app", &[READ, input(&[Socket])])], &exact(StateKind::Line)),
         (
             COOKED,
@@ -194,10 +216,109 @@ fn whoever_relays_proves_nothing_whoever_reads_for_it() {
         assert_eq!(it, *expected, "{group:?}");
     }
     // The editor of the other side has opened.
-    let look = evidence(RAW, vec![process(200, "docker", &[READ, input(&[Socket])])]);
-    let screen = ScreenFacts { bracketed_paste: true, editor_opened: true, ..acted().screen };
-    let verdict = judge(&look, Context { screen, ..acted() }).verdict;
-    assert!(matches!(verdict, Verdict::Settling { evidence: Strength::Relay, .. }), "{verdict:?}");
+    for member in [
+        process(200, "docker", &[READ, input(&[Socket])]),
+        process(200, "kubectl", &[READ, Wait::Running]),
+        process(200, "oc", &[select(&[Socket], None)]),
+        process(200, "picocom", &[select(&[OtherTerminal], None)]),
+    ] {
+        let look = evidence(RAW, vec![member]);
+        let screen = ScreenFacts { bracketed_paste: true, editor_opened: true, ..acted().screen };
+        let verdict = judge(&look, Context { screen, ..acted() }).verdict;
+        let settles = matches!(verdict, Verdict::Settling { evidence: Strength::Relay, .. });
+        assert!(settles, "{look:?}: {verdict:?}");
+    }
+}
+
+/// A thread leaves its wait for the other side whenever it prints, and that is when a look is due.
+#[test]
+fn whoever_was_seen_to_relay_is_a_relay() {
+    use Descriptor::{PtyMaster, Socket};
+    let far = Verdict::Not { relay: true };
+    let exact = |kind| ready(kind, Strength::Exact);
+    for (modes, before, now, expected) in [
+        (
+            RAW,
+            vec![process(200, "socat", &[select(&[Socket], None)])],
+            vec![process(200, "socat", &[select(&[], None)])],
+            Some(&far),
+        ),
+        (
+            RAW,
+            vec![process(200, "busybox", &[select(&[Socket], None)])],
+            vec![process(200, "busybox", &[select(&[], None)])],
+            Some(&far),
+        ),
+        (
+            RAW,
+            vec![process(200, "rlogin", &[READ]), child_of(200, 201, "rlogin", input(&[Socket]))],
+            vec![process(200, "rlogin", &[READ]), child_of(200, 201, "rlogin", Wait::Running)],
+            Some(&far),
+        ),
+        // A client that asks its user itself.
+        (
+            SILENT,
+            vec![process(200, "ssh", &[input(&[Socket])])],
+            vec![process(200, "ssh", &[READ])],
+            Some(&exact(StateKind::Password)),
+        ),
+        (
+            COOKED,
+            vec![process(200, "ssh", &[input(&[Socket])])],
+            vec![process(200, "ssh", &[READ])],
+            Some(&exact(StateKind::Line)),
+        ),
+        // What is behind it is here, so the wait may settle, but is no proof.
+        (
+            RAW,
+            vec![process(200, "relay", &[READ, input(&[PtyMaster])])],
+            vec![process(200, "relay", &[READ, Wait::Running])],
+            Some(&Verdict::Not { relay: false }),
+        ),
+        (
+            RAW,
+            vec![process(200, "relay", &[READ, input(&[PtyMaster])])],
+            vec![process(200, "relay", &[READ, Wait::Other("futex")])],
+            None,
+        ),
+        (
+            RAW,
+            vec![
+                process(200, "script", &[input(&[PtyMaster])]),
+                child_of(200, 201, "script", READ),
+            ],
+            vec![process(200, "script", &[Wait::Running]), child_of(200, 201, "script", READ)],
+            None,
+        ),
+        // Its only thread has come back from there.
+        (
+            RAW,
+            vec![process(200, "python3", &[select(&[PtyMaster], None)])],
+            vec![process(200, "python3", &[select(&[], None)])],
+            Some(&exact(StateKind::Raw)),
+        ),
+        // Another program under its number.
+        (
+            RAW,
+            vec![process(200, "relay", &[READ, input(&[PtyMaster])])],
+            vec![process(200, "app", &[READ, Wait::Running])],
+            Some(&exact(StateKind::Raw)),
+        ),
+    ] {
+        let mut judge = Judge::new(SHELL);
+        judge.judge(&evidence(modes, before), &acted());
+        judge.typed();
+        let it = judge.judge(&evidence(modes, now.clone()), &acted()).verdict;
+        let settles = matches!(it, Verdict::Settling { evidence: Strength::Settled, .. });
+        assert!(expected.map_or(settles, |expected| it == *expected), "{now:?}: {it:?}");
+    }
+    // Also behind another terminal.
+    let behind = |waits: &[Wait]| Evidence {
+        inner: vec![inner(RAW, vec![process(300, "docker", waits)])],
+        ..evidence(RAW, vec![process(200, "script", &[select(&[PtyMaster], None)])])
+    };
+    let it = judge(&behind(&[READ, Wait::Running]), acted()).verdict;
+    assert_eq!(it, far);
 }
 
 /// A wake-up of its own may come from a child that works.

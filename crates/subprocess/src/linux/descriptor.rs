@@ -73,8 +73,9 @@ impl View<'_> {
             // `/dev/tty` is whatever terminal controls the process that opened it.
             (5, 0) if self.tty == terminal.tty => Descriptor::Terminal,
             (5, 2) => Descriptor::PtyMaster,
-            // Consoles and serial lines, `/dev/tty` and `/dev/console`, slaves of other pairs.
-            (4 | 5 | 136..=143, _) => Descriptor::OtherTerminal,
+            // Consoles and serial lines, `/dev/tty` and `/dev/console`, slaves of other pairs; modems,
+            // adapters and ports of boards (`ttyACM`, `ttyUSB`, `ttyAMA`, `rfcomm`).
+            (4 | 5 | 136..=143 | 166 | 188 | 204 | 216, _) => Descriptor::OtherTerminal,
             _ => Descriptor::File,
         }
     }
@@ -127,7 +128,30 @@ fn anonymous(name: &[u8]) -> Descriptor {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::makedev;
+
     use super::*;
+
+    #[test]
+    fn devices_are_told_by_their_numbers() {
+        let terminal = TerminalIdentity { dev: 24, ino: 7, rdev: makedev(136, 4), tty: 0x8804 };
+        let proc = Proc::open().unwrap();
+        let of = |tty| View { proc: &proc, terminal, tid: 1, pid: 1, tty };
+        for (tty, (dev, ino), (major, minor), what) in [
+            (0, (24, 7), (136, 4), Descriptor::Terminal),
+            (0x8804, (5, 9), (5, 0), Descriptor::Terminal),
+            (0x8805, (5, 9), (5, 0), Descriptor::OtherTerminal),
+            (0, (25, 7), (136, 4), Descriptor::OtherTerminal),
+            (0, (5, 9), (5, 2), Descriptor::PtyMaster),
+            (0, (5, 9), (4, 64), Descriptor::OtherTerminal),
+            (0, (5, 9), (166, 0), Descriptor::OtherTerminal),
+            (0, (5, 9), (188, 0), Descriptor::OtherTerminal),
+            (0, (5, 9), (204, 64), Descriptor::OtherTerminal),
+            (0, (5, 9), (1, 3), Descriptor::File),
+        ] {
+            assert_eq!(of(tty).device(dev, ino, makedev(major, minor)), what, "{major}, {minor}");
+        }
+    }
 
     #[test]
     fn names_of_anonymous_files() {

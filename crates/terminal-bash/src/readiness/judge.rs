@@ -3,8 +3,8 @@
 //! | rule | a thread waits for the terminal … | verdict |
 //! |---|---|---|
 //! | relay | while its process, or one of its group, waits for the master of an inner terminal | that of the inner terminals, if all of them are ready, and they stay so for a moment; proves nothing where they cannot be seen |
-//! | remote relay | while its process, a remote shell, waits for a socket | ready with bracketed paste switched on since the write, or behind a prompt that is known, if it stays so; else proves nothing |
-//! | exact | in `read` without end, alone or as main thread; or in a wait without end on nothing else but the process's own wake-ups, which no working child can cause | ready at once |
+//! | remote relay | in a remote shell: one that waits for its far end, or did, or has several threads (see `far_end`) | ready with bracketed paste switched on since the write, or behind a prompt that is known, if it stays so; else proves nothing |
+//! | exact | in `read` without end, alone or as main thread; or in a wait without end on nothing else but the process's own wake-ups, which no working child can cause; and nobody else has waited for the master of an inner terminal before | ready at once |
 //! | prompt | exact, and the shell's own group is in the foreground behind its own mark | ready at once, `prompt` |
 //! | editor mode | otherwise, with bracketed paste switched on since the write and nothing of ours echoed after it | ready at once |
 //! | no echo | otherwise, without end and in canonical mode with echo off | ready at once, `password` |
@@ -21,6 +21,7 @@
 
 mod activity;
 mod far;
+mod far_end;
 mod memory;
 mod unseen;
 
@@ -32,32 +33,17 @@ use subprocess::{
 use terminal::{Busy, Evidence as Strength, Foreground, StateKind};
 
 pub use self::far::FarFacts;
-pub(crate) use self::far::ROUND_TRIP;
 use self::{
     activity::{Doing, activity, process_doing},
     memory::{Memory, Signature},
 };
+pub(crate) use self::{far::ROUND_TRIP, far_end::is_remote};
 use super::marks::Prompt;
 
 /// Finite waits up to this long are taken for the pulse of a program, not for patience.
 const SHORT_WAIT_MS: u64 = 1_000;
 /// How long all inner terminals of a relay have to stay ready: it may be about to hand on a byte.
 const BEHIND_RELAY: Duration = Duration::from_millis(2);
-
-/// Programs whose other end is on another machine or in another container.
-pub(crate) const REMOTE: [&str; 11] = [
-    "ssh",
-    "mosh-client",
-    "telnet",
-    "docker",
-    "podman",
-    "kubectl",
-    "nc",
-    "ncat",
-    "socat",
-    "picocom",
-    "srun",
-];
 
 /// What the screen tells at the moment of the look.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which a rule names")]
@@ -206,7 +192,7 @@ impl Judge {
 
     /// Judges one look.
     pub fn judge(&mut self, evidence: &Evidence, context: &Context) -> Judgement {
-        self.memory.look(&evidence.processes, context.screen.printed);
+        self.memory.look(evidence, context.screen.printed);
         let activity = activity(evidence);
         let mut judgement = Judgement {
             verdict: Verdict::Not { relay: false },
@@ -297,7 +283,8 @@ impl Judge {
         let at_prompt = look.prompt.is_some() && process.pid == self.shell;
         let waits = matches!(thread.wait, Wait::TerminalRead { .. } | Wait::Multiplexed { .. });
         // Its own mark says that the shell is not a relay.
-        if waits && !at_prompt && look.waits_for(None, &Descriptor::PtyMaster) {
+        if waits && !at_prompt && look.everybody().any(|it| waits_for(it, &[Descriptor::PtyMaster]))
+        {
             let unseen = Claim { verdict: Verdict::Not { relay: true }, process, thread };
             return Some(self.behind(look).unwrap_or(unseen));
         }
@@ -375,6 +362,8 @@ impl Judge {
         let by_itself = alone || acts_alone(process, thread);
         // At a line's start it says little, but of who does nothing else.
         let telling = (by_itself && others.is_empty()) || screen.text_before_cursor;
+        let remote = !at_prompt && self.memory.is_remote(look, process, thread);
+        let relays = !at_prompt && self.memory.relays(look, process, by_itself);
         let known = self.memory.of(process);
         if !look.stale {
             known.waits(screen);
@@ -395,9 +384,6 @@ impl Judge {
         };
         let ready = |evidence| Some(Verdict::Ready { kind, evidence });
         let not = |relay| Some(Verdict::Not { relay });
-        let remote = !at_prompt
-            && REMOTE.contains(&process.command.as_str())
-            && look.waits_for(Some(process.pid), &Descriptor::Socket);
         if remote {
             return match (screen.editor_opened, is_known && screen.text_before_cursor) {
                 (true, _) => settling(Strength::Relay, 5),
@@ -418,7 +404,7 @@ impl Judge {
                     && (others.is_empty() || at_prompt || !children_work)
             }
         };
-        if endless && exact {
+        if endless && exact && !relays {
             return ready(Strength::Exact);
         }
         let beside = |it: &&ThreadFacts| it.tid != thread.tid;
@@ -502,19 +488,8 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Whether a thread that was looked at, of one process or of any, waits for such a descriptor,
-    /// alone or among others.
-    fn waits_for(&self, pid: Option<i32>, what: &Descriptor) -> bool {
-        let processes = self.processes.iter().chain(self.outside);
-        processes
-            .filter(|process| pid.is_none_or(|pid| process.pid == pid))
-            .flat_map(|process| &process.threads)
-            .any(|thread| match &thread.wait {
-                Wait::Multiplexed { others: on, .. } | Wait::OtherInput { on, .. } => {
-                    on.contains(what)
-                }
-                _ => false,
-            })
+    fn everybody(&self) -> impl Iterator<Item = &ProcessFacts> {
+        self.processes.iter().chain(self.outside)
     }
 
     /// Whether a descendant of `pid` in the foreground is seen to work or to sleep.
@@ -553,6 +528,16 @@ impl Look<'_> {
             StateKind::Raw
         }
     }
+}
+
+/// Whether a thread of it that was looked at waits for one of these, alone or among others.
+fn waits_for(process: &ProcessFacts, what: &[Descriptor]) -> bool {
+    process.threads.iter().any(|thread| match &thread.wait {
+        Wait::Multiplexed { others: on, .. } | Wait::OtherInput { on, .. } => {
+            what.iter().any(|it| on.contains(it))
+        }
+        _ => false,
+    })
 }
 
 /// Whether one of them is seen to work or to sleep.

@@ -1,6 +1,6 @@
 //! Who waits is not in the terminal's own foreground group: behind a relay, in another session.
 
-use terminal::{Busy, StateKind, WaitReason};
+use terminal::{Busy, Evidence, StateKind, WaitReason};
 
 use crate::shell::{assert_behind, assert_prompt, shell};
 
@@ -71,6 +71,48 @@ os.system('stty sane')
             assert_eq!(outcome.viewport.matches(word).count(), 2, "{outcome:#?}");
         }
         assert_prompt(&shell.type_only("\u{4}").await, Some(0));
+    });
+}
+
+/// A client like those in Go: one thread reads the terminal, another one the connection, which prints
+/// what comes and is busy for a moment. Nobody can see the far side; it works for ever.
+const CLIENT: &str = "
+import ctypes, fcntl, os, select, socket, sys, termios, threading, time, tty
+ctypes.CDLL(None).prctl(15, b'docker')
+here, there = socket.socketpair()
+def far():
+    while (got := there.recv(99)):
+        for n in range(20): there.send(got + b'> '); time.sleep(.005)
+def near():
+    while True:
+        select.select([here], [], [])
+        os.write(1, here.recv(999))
+        until = time.monotonic() + .002
+        while time.monotonic() < until: pass
+for it in far, near: threading.Thread(target=it, daemon=True).start()
+modes = termios.tcgetattr(0)
+if sys.argv[1] == 'raw': tty.setraw(0)
+os.write(1, b'$ ')
+while (got := os.read(0, 99)) and b'q' not in got: here.send(got.strip())
+termios.tcsetattr(0, termios.TCSANOW, modes)
+os._exit(3)
+";
+
+#[test]
+fn a_client_that_reads_in_one_thread_and_prints_in_another_proves_nothing() {
+    shell(async |shell| {
+        std::fs::write(shell.path("client.py"), CLIENT).unwrap();
+        for mode in ["raw", "cooked"] {
+            let mut outcome = shell.send(&format!("python3 client.py {mode}")).await;
+            for word in ["one", "two", "three"] {
+                let state = outcome.state.as_ref().unwrap();
+                let proven = outcome.wait_reason == WaitReason::StdinRead;
+                assert!(!proven || state.evidence == Evidence::Relay, "{word}: {outcome:#?}");
+                assert_eq!(state.foreground.as_ref().unwrap().command, "docker", "{outcome:#?}");
+                outcome = shell.send(word).await;
+            }
+            assert_prompt(&shell.send("q").await, Some(3));
+        }
     });
 }
 

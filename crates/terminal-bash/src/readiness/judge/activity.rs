@@ -65,7 +65,7 @@ fn speaks(doing: Doing) -> bool {
 }
 
 /// Adds who is in front of the terminals behind a relay.
-fn add_inner<'a>(all: &mut Vec<&'a ProcessFacts>, inner: &'a [InnerTerminal]) {
+pub(super) fn add_inner<'a>(all: &mut Vec<&'a ProcessFacts>, inner: &'a [InnerTerminal]) {
     for terminal in inner {
         all.extend(&terminal.processes);
         add_inner(all, &terminal.inner);

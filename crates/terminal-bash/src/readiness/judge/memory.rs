@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use subprocess::{Evidence, Modes, Multiplexer, ProcessFacts, ThreadFacts, Wait};
+use subprocess::{Descriptor, Evidence, Modes, Multiplexer, ProcessFacts, ThreadFacts, Wait};
 use terminal::Evidence as Strength;
 
-use super::{Claim, Look, SHORT_WAIT_MS, ScreenFacts, Verdict};
+use super::{Claim, Look, SHORT_WAIT_MS, ScreenFacts, Verdict, activity, far_end, waits_for};
 
 /// Of more processes than this only those are remembered that are still in the foreground.
 const MOST_PROCESSES: usize = 256;
@@ -63,6 +63,7 @@ impl Signature {
 }
 
 /// What is remembered of a process. Another program under the same number is another one.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which a rule names")]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     command: String,
@@ -78,6 +79,10 @@ pub(super) struct Known {
     pub(super) printed_before: u64,
     /// How it waited when it was found ready without proof.
     pub(super) signatures: Vec<Signature>,
+    /// It was seen waiting for the master of an inner terminal.
+    on_master: bool,
+    /// It was seen waiting for its far end.
+    at_far_end: bool,
 }
 
 impl Known {
@@ -130,16 +135,44 @@ impl Memory {
         known
     }
 
-    /// Takes in who is in the foreground.
-    pub(super) fn look(&mut self, processes: &[ProcessFacts], printed: u64) {
+    /// Takes in who is in the foreground, and behind it.
+    pub(super) fn look(&mut self, evidence: &Evidence, printed: u64) {
         self.pending = None;
+        let mut all: Vec<_> = evidence.processes.iter().chain(&evidence.outside).collect();
+        activity::add_inner(&mut all, &evidence.inner);
         if self.processes.len() > MOST_PROCESSES {
-            self.processes.retain(|pid, _| processes.iter().any(|it| it.pid == *pid));
+            self.processes.retain(|pid, _| all.iter().any(|it| it.pid == *pid));
         }
-        for process in processes {
-            self.of(process);
+        for process in all {
+            let known = self.of(process);
+            known.on_master |= waits_for(process, &[Descriptor::PtyMaster]);
+            known.at_far_end |= far_end::has_far_end(process);
         }
         self.printed = printed;
+    }
+
+    /// Whether a wait for the terminal may be one for another machine.
+    pub(super) fn is_remote(
+        &self,
+        look: &Look<'_>,
+        process: &ProcessFacts,
+        thread: &ThreadFacts,
+    ) -> bool {
+        far_end::relays(look, process, thread, |it| self.is_of(it, |known| known.at_far_end))
+    }
+
+    /// Whether somebody was seen waiting for the master of an inner terminal who may hand on what comes
+    /// from there: any thread but that of `process` which waits `by_itself`.
+    pub(super) fn relays(&self, look: &Look<'_>, process: &ProcessFacts, by_itself: bool) -> bool {
+        look.everybody()
+            .filter(|it| it.pid != process.pid || !by_itself)
+            .any(|it| self.is_of(it, |known| known.on_master))
+    }
+
+    fn is_of(&self, process: &ProcessFacts, what: impl Fn(&Known) -> bool) -> bool {
+        self.processes
+            .get(&process.pid)
+            .is_some_and(|known| known.command == process.command && what(known))
     }
 
     /// The look's verdict rests on this wait.
