@@ -9,6 +9,7 @@
 //! - agents end with the host: their scopes are children of the plugin's.
 
 mod agent;
+pub mod component;
 pub mod inbox;
 mod registry;
 

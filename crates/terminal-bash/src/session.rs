@@ -65,7 +65,7 @@ pub(crate) async fn open(
     let max_input_bytes = config.max_input_bytes;
     let reached = Reached::default();
     let limits = (Arc::clone(&reached), place);
-    let name = format!("{owner}-{id}");
+    let name = format!("{}-{id}", agents::component::of_id(owner));
     let task = Task::new(id.clone(), name, shell, config, (status, changes.clone()), limits);
     let (ready, started) = oneshot::channel();
     let handle = tokio::spawn(task.run(requests, cancel, ready));

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 
 use asciicast::{EventKind, Recording};
-use terminal::WindowSize;
+use dsh_core::Cancel;
+use terminal::{SpawnRequest, WindowSize};
 
 use crate::shell::{Bench, assert_prompt, bench};
 
@@ -66,11 +67,25 @@ fn a_recording_is_bounded_and_ends_with_its_session() {
     });
 }
 
+/// An embedder's id may be anything but empty or of control characters.
+#[test]
+fn an_owners_id_leads_no_recording_out_of_its_folder() {
+    bench(CONFIG, async |bench| {
+        for owner in ["../../x", "/x/y", ".."] {
+            let agent = bench.host.agent(owner);
+            let request = SpawnRequest { kind: "shell".to_owned(), ..SpawnRequest::default() };
+            bench.terminals().spawn(&agent, request, &Cancel::new()).await.unwrap();
+            bench.host.dispose_agent(&agent).await.unwrap();
+            let (path, _) = recording(bench);
+            std::fs::remove_file(path).unwrap();
+        }
+    });
+}
+
 #[test]
 fn a_session_that_shall_be_recorded_and_cannot_is_refused() {
     bench("{ record: true, recordFolder: /dev/null/casts }", async |bench| {
-        let error =
-            bench.try_open(terminal::SpawnRequest::default()).await.map(|_| ()).unwrap_err();
+        let error = bench.try_open(SpawnRequest::default()).await.map(|_| ()).unwrap_err();
         assert_eq!(error.code(), "SHELL_START_FAILED");
         assert!(error.to_string().contains("cannot be recorded in /dev/null/casts"), "{error}");
     });
