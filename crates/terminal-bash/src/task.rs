@@ -616,6 +616,7 @@ impl Task {
             .resize(TerminalSize { rows, cols })
             .map_err(|error| TerminalError::Backend(format!("changing the size: {error}")))?;
         self.screen.resize(size.rows, size.columns);
+        self.keep_dropped();
         self.redrawn();
         self.record_size(size);
         Ok(())

@@ -72,6 +72,7 @@ impl Task {
             repaired.push("turned bracketed paste off");
         }
         if !repaired.is_empty() {
+            self.keep_dropped();
             self.redrawn();
         }
         repaired

@@ -1,6 +1,7 @@
 //! What was shown long ago: read by position and by number, and searched.
 
-use terminal::{ReadRequest, SearchRequest, WaitReason};
+use terminal::{ReadRequest, SearchRequest, WaitReason, WindowSize};
+use testkit::wait::shown;
 
 use crate::shell::{assert_prompt, bench, shell};
 
@@ -108,5 +109,23 @@ fn a_transcript_ends_with_its_session() {
         assert_eq!(held(), 1);
         shell.close().await.unwrap();
         assert_eq!(held(), 0);
+    });
+}
+
+/// What a smaller window pushes out goes to the file at once, not with the next output: a program
+/// that is silent may keep that from coming.
+#[test]
+fn what_a_smaller_window_pushes_out_can_be_read() {
+    bench("{ rows: 1000, scrollbackLines: 100, timeoutMs: 20000 }", async |bench| {
+        let shell = bench.open().await;
+        let gate = shell.gate();
+        let silent = shell.start("seq -f %0150g 1 5000; read x < gate", true).unwrap();
+        shown(&*silent, "5000\n").await;
+        let size = WindowSize { rows: 1, columns: 160 };
+        shell.terminals().resize(&bench.agent, &shell.id, size).await.unwrap();
+        let found = shell.search(SearchRequest::new("^0+3$")).await;
+        assert_eq!(found.matches.len(), 1);
+        gate.open().await;
+        assert_eq!(silent.done().await.unwrap().wait_reason, WaitReason::StdinRead);
     });
 }
