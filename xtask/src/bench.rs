@@ -190,10 +190,10 @@ async fn quick(host: &TestHost, agent: &Arc<Agent>, runs: usize) -> anyhow::Resu
     }
 
     let mut pair = Pair::open(host, agent).await?;
-    let quick = pair.compare("`true`", runs, "true", "dsh> ").await?;
+    let (quick, _) = pair.compare("`true`", runs, "true", "dsh> ").await?;
     pair.bare_line("python3 -q", ">>> ").await?;
     pair.session.send("python3 -q").await?;
-    let python = pair.compare("a python line", runs, "print(2+2)", ">>> ").await?;
+    let (python, _) = pair.compare("a python line", runs, "print(2+2)", ">>> ").await?;
     pair.close().await?;
     let kill = kill::measure(runs.min(30)).await?;
     Ok(vec![open, quick, python, kill, close])
@@ -270,26 +270,30 @@ impl Pair {
         Ok(took)
     }
 
-    /// Sends the same line to both, in turn; the first of each is a warm-up.
+    /// Sends the same line to both, in turn; the first of each is a warm-up. The last outcome, too.
     pub(crate) async fn compare(
         &mut self,
         name: &'static str,
         runs: usize,
         line: &'static str,
         prompt: &'static str,
-    ) -> anyhow::Result<Row> {
+    ) -> anyhow::Result<(Row, SendOutcome)> {
         let mut row = Row::new(name);
-        for run in 0..=runs {
+        let mut run = 0;
+        loop {
             let bare = self.bare_line(line, prompt).await?;
             let (ours, outcome) = self.session.send(line).await?;
-            let shown = outcome.viewport;
+            let shown = &outcome.viewport;
             anyhow::ensure!(shown.ends_with(prompt), "no prompt in {shown:?}");
             if run > 0 {
                 row.bare.push(bare);
                 row.ours.push(ours);
             }
+            if run >= runs {
+                return Ok((row, outcome));
+            }
+            run += 1;
         }
-        Ok(row)
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 use agents::Agent;
 use anyhow::Context as _;
 use rustix::time::{ClockId, clock_gettime};
-use terminal::{ReadRequest, SearchRequest};
+use terminal::{ReadRequest, SearchRequest, SendOutcome};
 use terminal_bash::screen::{Screen, ScreenConfig};
 use testkit::host::TestHost;
 
@@ -95,27 +95,70 @@ pub(crate) async fn beside_bare(
     runs: usize,
 ) -> anyhow::Result<Vec<Row>> {
     let cat = |name: &str| format!("cat {}", files.path(name).display());
+    let shown = |name: &str| fs::read_to_string(files.path(name)).map(|text| uncoloured(&text));
+    let numbers: Vec<String> = (1..=1_000_000).map(|n| format!("{n}\n")).collect();
     let frames = "for n in {1..10000}; do printf '\\rprogress %d' $n; done; echo";
-    let printed = |name: &str| -> anyhow::Result<u64> {
-        Ok(fs::read_to_string(files.path(name))?.lines().count() as u64)
-    };
-    let work: [(&'static str, String, u64); 5] = [
-        ("`seq 1 1000000`", "seq 1 1000000".to_owned(), 1_000_000),
-        ("50 MiB of text", cat("text"), printed("text")?),
-        ("50 MiB in colours", cat("colours"), printed("colours")?),
-        ("8 MiB in one line", cat("line"), 1),
-        ("10,000 progress frames", frames.to_owned(), 1),
+    let work: [(&'static str, String, String); 5] = [
+        ("`seq 1 1000000`", "seq 1 1000000".to_owned(), numbers.concat()),
+        ("50 MiB of text", cat("text"), shown("text")?),
+        ("50 MiB in colours", cat("colours"), shown("colours")?),
+        ("8 MiB in one line", cat("line"), shown("line")?),
+        ("10,000 progress frames", frames.to_owned(), "progress 10000\n".to_owned()),
     ];
     let mut rows = Vec::new();
-    for (name, command, lines) in work {
+    for (name, command, output) in work {
         let begin = end_line(&pair.session).await?;
-        rows.push(pair.compare(name, runs, command.leak(), "dsh> ").await?);
+        let (row, last) = pair.compare(name, runs, command.clone().leak(), "dsh> ").await?;
+        rows.push(row);
         // Each run has the command's own line, and one that is not shown warms up.
         let shown = end_line(&pair.session).await? - begin;
-        let expected = (lines + 1) * (runs as u64 + 1);
+        let expected = (output.lines().count() as u64 + 1) * (runs as u64 + 1);
         anyhow::ensure!(shown == expected, "{name}: {shown} lines shown instead of {expected}");
+        nothing_lost(&pair.session, &command, &output, &last).await.context(name)?;
     }
     Ok(rows)
+}
+
+/// The text without what colours it.
+fn uncoloured(text: &str) -> String {
+    let mut pieces = text.split("\x1b[");
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        out.push_str(piece.split_once('m').map_or(piece, |(_, text)| text));
+    }
+    out
+}
+
+/// What was typed and printed last is in the reply, or counted by it, and can be read.
+async fn nothing_lost(
+    session: &Session,
+    command: &str,
+    output: &str,
+    last: &SendOutcome,
+) -> anyhow::Result<()> {
+    let most = usize::try_from(terminal_bash::Config::default().max_read_bytes)?;
+    let all = format!("{command}\n{output}dsh> ");
+    let (viewport, missing) = (&last.viewport, last.missing.context("a reply counts")?);
+    anyhow::ensure!(last.truncated == (all.len() > most), "truncated: {}", last.truncated);
+    anyhow::ensure!(all.ends_with(viewport), "the reply is not the end of what was shown");
+    let counted = missing.bytes + viewport.len() as u64;
+    anyhow::ensure!(counted == all.len() as u64, "{counted} of {} bytes counted", all.len());
+
+    let lines: Vec<&str> = output.lines().collect();
+    let middle = lines.len() / 2;
+    // The prompt's line follows the last one.
+    let number = end_line(session).await? - 1 - (lines.len() - middle) as u64;
+    let line = *lines.get(middle).context("a line in the middle")?;
+    let page = session.read(ReadRequest::from_line(number, 1)).await?;
+    let expected = line.get(..most).unwrap_or(line);
+    anyhow::ensure!(
+        page.text == expected && page.truncated == (expected != line),
+        "line {number} is {:?}, truncated: {}, lost: {:?}",
+        page.text.get(..100).unwrap_or(&page.text),
+        page.truncated,
+        page.lost
+    );
+    Ok(())
 }
 
 /// Number of the line after the newest one.
