@@ -135,7 +135,7 @@ impl Shell<'_> {
             panic!("{:?} does not begin with the echo", outcome.viewport);
         });
         let body = echoed.strip_suffix("dsh> ").unwrap();
-        body.trim_start_matches('\n').to_owned()
+        body.strip_prefix('\n').unwrap_or(body).to_owned()
     }
 
     pub(crate) async fn read(&self, offset: u64, count: u64) -> terminal::ReadPage {

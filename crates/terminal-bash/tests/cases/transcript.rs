@@ -16,6 +16,10 @@ fn a_line_of_a_flood_is_read_by_position_and_found_by_search() {
         let shown = flood.viewport.matches('\n').count() as u64 + 1;
         assert_eq!(missing.lines + shown, 200_002);
         assert_eq!((missing.readable, missing.offset), (missing.lines, shown));
+        let numbers: Vec<String> = (1..=200_000).map(|n| n.to_string()).collect();
+        let all = format!("seq 1 200000\n{}\ndsh> ", numbers.join("\n"));
+        assert!(all.ends_with(&flood.viewport));
+        assert_eq!(missing.bytes, (all.len() - flood.viewport.len()) as u64);
         let last_missing = shell.read(missing.offset, 1).await;
         let first_shown: u64 = flood.viewport.lines().next().unwrap().parse().unwrap();
         assert_eq!(last_missing.text, (first_shown - 1).to_string());

@@ -278,7 +278,7 @@ fn a_here_document_of_a_megabyte_arrives_whole() {
             assert_eq!(other.run("echo alive", 0).await, "alive\n");
             answers += 1;
         }
-        assert!(answers > 1, "the host did nothing else meanwhile");
+        assert!(answers >= 20, "{answers} answers: the host did little else meanwhile");
         let outcome = typing.done().await.unwrap();
         assert_prompt(&outcome, Some(4));
         assert_eq!(outcome.input.map(|it| it.accepted), Some(text.len() as u64 + 1));
