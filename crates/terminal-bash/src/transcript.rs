@@ -225,6 +225,12 @@ impl Archive {
         lock(&self.state).file.as_ref()?.metadata().ok()
     }
 
+    /// Keeps every transcript of this process from writing, as a disk that hangs would.
+    #[cfg(test)]
+    pub(crate) fn hold() -> std::sync::MutexGuard<'static, ()> {
+        lock(&TURN)
+    }
+
     fn write_waiting(&self) {
         loop {
             let (chunk, file) = {

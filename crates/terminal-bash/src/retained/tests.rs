@@ -9,7 +9,7 @@ use super::Retained;
 use crate::{
     screen::{Screen, ScreenConfig},
     search,
-    transcript::Transcript,
+    transcript::{Archive, Transcript},
 };
 
 const ALL: usize = usize::MAX;
@@ -177,6 +177,30 @@ async fn a_folder_that_cannot_be_written_costs_only_old_text_and_is_told() {
     assert!(why.contains("transcripts") && why.contains("Not a directory"), "{why}");
     let page = session.text().page(ReadRequest::newest(0, 10));
     assert!(page.lost.is_none() && !page.truncated);
+    assert_eq!(session.find(&SearchRequest::new("line 5 ")).matches, []);
+    session.transcript.close().await;
+}
+
+/// What waits for a disk that is too slow is bounded: older text is given up for newer text, which
+/// goes on where memory begins.
+#[tokio::test]
+async fn a_disk_that_is_too_slow_costs_only_old_text_and_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let lines = numbered(400_000);
+    let mut session = Session::new(home.path(), 1000, 1 << 20, 64 << 20);
+    let held = Archive::hold();
+    session.feed(&stream(&lines));
+    let slow = session.text().page(ReadRequest::newest(0, u64::MAX));
+    drop(held);
+    session.transcript.settle().await;
+    let written = session.text().page(ReadRequest::newest(0, u64::MAX));
+    assert!(written == slow, "what waited is what is written");
+    assert!(slow.truncated && slow.lost.as_deref().unwrap().contains("too slow"));
+    let first = usize::try_from(slow.first_line.unwrap()).unwrap();
+    assert!(first > 0 && first < lines.len() - 1000, "{first}");
+    let (begin, rest) = slow.text.split_once('\n').unwrap();
+    assert!(lines[first].ends_with(begin), "{begin}");
+    assert!(rest == lines[first + 1..].join("\n"));
     assert_eq!(session.find(&SearchRequest::new("line 5 ")).matches, []);
     session.transcript.close().await;
 }
