@@ -15,7 +15,7 @@ mod crowd;
 pub mod dialect;
 pub mod environment;
 pub mod far;
-#[cfg(fuzzing)]
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod here_document;
 mod input;
