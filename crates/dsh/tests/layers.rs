@@ -1,12 +1,13 @@
-//! Overlays, `--dump-config` and `dsh check`, through the binary.
+//! Overlays, `--sandbox`, `--dump-config` and `dsh check`, through the binary.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails it as the test would")]
 
 mod support;
 
-use std::{fs, process::Output};
+use std::{fs, path::Path, process::Output};
 
-use support::dsh;
+use serde_json::json;
+use support::{Link, Server, dsh, hello, processes};
 use tempfile::TempDir;
 
 #[track_caller]
@@ -236,5 +237,136 @@ fn what_is_said_of_files_fits_how_they_were_given() {
             assert!(said.contains("--no-home-patch"), "{said}");
         }
         printed(&check(&["own.yml", "--no-home-patch"]));
+    }
+}
+
+/// The modes, and what a session in them may write: anything, and in its workspace.
+const MODES: [(&str, bool, bool); 3] = [
+    ("danger-full-access", true, true),
+    ("workspace-write", false, true),
+    ("read-only", false, false),
+];
+
+/// Any other mode than `mode`.
+fn another(mode: &str) -> &'static str {
+    if mode == MODES[0].0 { MODES[2].0 } else { MODES[0].0 }
+}
+
+#[test]
+fn the_flag_for_the_sandbox_beats_files_and_keeps_their_provider() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let rows = "- name: terminal\n- name: terminal-bash\n- name: tool-terminal\n";
+    for command in [&["mcp"][..], &["web"], &["run", "--agent-terminal-demo"]] {
+        let dump = |more: &[&str]| {
+            printed(&dsh(folder.path(), &[command, &["--dump-config"], more].concat()))
+        };
+        write("c.yml", rows);
+        let without = dump(&["--composition", "c.yml"]);
+        assert!(!without.contains("- name: sandbox-landlock\n"), "{without}");
+        assert!(row(&without, "sandbox-policy").contains("mode: danger-full-access\n"));
+        for (mode, ..) in MODES {
+            let policy = format!("sandbox-policy\n  config: {{ mode: {}", another(mode));
+            write("c.yml", &format!("{rows}- name: {policy}, writableFolders: [/usr] }}\n"));
+            write("b.yml", &format!("{rows}- name: sandbox-bubblewrap\n"));
+            write("p.yml", &format!("- id: {policy} }}\n"));
+            for more in [&[][..], &["--composition", "c.yml"], &["--patch", "p.yml"]] {
+                let dump = dump(&[&["--sandbox", mode], more].concat());
+                let policy = row(&dump, "sandbox-policy");
+                assert!(policy.contains(&format!("mode: {mode}\n")), "{more:?}: {dump}");
+                assert_eq!(policy.contains("- /usr\n"), more.contains(&"c.yml"), "{dump}");
+                row(&dump, "sandbox-landlock");
+            }
+            let other = dump(&["--sandbox", mode, "--composition", "b.yml"]);
+            assert!(row(&other, "sandbox-policy").contains(&format!("mode: {mode}\n")), "{other}");
+            row(&other, "sandbox-bubblewrap");
+            assert!(!other.contains("- name: sandbox-landlock\n"), "{other}");
+        }
+    }
+    let wrong = dsh(folder.path(), &["mcp", "--sandbox", "none"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+/// What a session may write is asked of the files themselves.
+#[track_caller]
+fn assert_written(mode: &str, workspace: &Path, outside: &Path) {
+    let (_, out, inside) = MODES.into_iter().find(|it| it.0 == mode).unwrap();
+    assert_eq!(outside.join("new").exists(), out, "{mode}");
+    assert_eq!(workspace.join("inside").exists(), inside, "{mode}");
+}
+
+/// Another mode, and temporary folders that are not where the tests have theirs.
+fn against(mode: &str, folders: &Path) -> String {
+    let (mode, folders) = (another(mode), folders.display());
+    format!("sandbox-policy\n  config: {{ mode: {mode}, writableFolders: ['{folders}'] }}\n")
+}
+
+/// Plays `dsh mcp --sandbox MODE`, whose composition, if any, is `rows`, below a home that wants another mode.
+async fn serve_confined(mode: &str, rows: Option<&str>) {
+    let [outside, folders] = [(); 2].map(|()| TempDir::new().unwrap());
+    let mut server = Server::connect(Link::Pipes, |command| {
+        let workspace = command.get_current_dir().unwrap().to_owned();
+        fs::create_dir(workspace.join("home")).unwrap();
+        let patch = format!("- id: {}", against(mode, folders.path()));
+        fs::write(workspace.join("home/patch.yml"), patch).unwrap();
+        command.args(["--sandbox", mode]);
+        if let Some(rows) = rows {
+            fs::write(workspace.join("c.yml"), rows).unwrap();
+            command.args(["--composition", "c.yml"]);
+        }
+    });
+    server.request(0, "initialize", &hello());
+    let told = server.response(0)["instructions"].to_string();
+    assert!(told.contains(&format!("Sandbox mode: {mode} (")), "{told}");
+    server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    server.open();
+    let text = format!("echo x > {}/new; echo x > inside", outside.path().display());
+    server.call(2, "terminal_send", &json!({ "sessionId": "pty-1", "text": text }));
+    assert_written(mode, server.home.path(), outside.path());
+    let shells = processes(&server.tag).into_iter().filter(|it| it.command == "bash");
+    let mounts = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/mnt")).unwrap();
+    let own = mounts(server.child.id().cast_signed());
+    let apart: Vec<_> = shells.map(|it| mounts(it.pid) != own).collect();
+    // Bubblewrap gives a session mounts of its own, Landlock does not.
+    assert_eq!(apart, [rows.is_some()], "{mode}");
+    server.write = None;
+    assert_eq!(server.ended().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_served_session_is_confined_as_the_flag_says() {
+    for (mode, ..) in MODES {
+        serve_confined(mode, None).await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs bwrap"]
+async fn bubblewrap_confines_as_the_flag_says() {
+    let rows = "- name: terminal\n- name: terminal-bash\n- name: tool-terminal\n\
+                - name: sandbox-bubblewrap\n";
+    for (mode, ..) in &MODES[1..] {
+        serve_confined(mode, Some(rows)).await;
+    }
+}
+
+#[test]
+fn the_session_of_a_run_is_confined_as_the_flag_says() {
+    for (mode, ..) in MODES {
+        let [folder, outside, folders] = [(); 3].map(|()| TempDir::new().unwrap());
+        let rows = format!(
+            "- name: terminal\n- name: terminal-bash\n- name: tool-terminal\n- name: {}\
+             - name: model-script\n  config:\n    steps:\n\
+             \x20   - calls:\n      - {{ tool: terminal_open, arguments: {{ type: shell }} }}\n\
+             \x20     - tool: terminal_send\n        arguments:\n          sessionId: pty-1\n\
+             \x20         text: 'echo x > {}/new; echo x > inside'\n    - say: I tried.\n",
+            against(mode, folders.path()),
+            outside.path().display(),
+        );
+        fs::write(folder.path().join("c.yml"), rows).unwrap();
+        let arguments = ["run", "try", "--composition", "c.yml", "--sandbox", mode];
+        let shown = printed(&dsh(folder.path(), &arguments));
+        assert!(shown.contains("I tried."), "{shown}");
+        assert_written(mode, folder.path(), outside.path());
     }
 }

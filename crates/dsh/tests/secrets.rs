@@ -15,7 +15,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::support::{Link, Server, files};
+use crate::support::{Link, Server, files, processes};
 
 /// Different ones, so that a finding says whose it is.
 const TO_READ: &str = "hunter2-to-read";
@@ -23,6 +23,9 @@ const TO_GETPASS: &str = "hunter2-to-getpass";
 const TO_JOB: &str = "hunter2-to-a-job";
 const TO_RAW: &str = "hunter2-to-a-raw-reader";
 const OF_ALL: &str = "hunter2";
+
+/// Variables of a host: secrets by their names, its own, one that is denied, one that is allowed, any one.
+const HOSTS: [&str; 6] = ["X_API_KEY", "my_token", "DSH_FOO", "DROP_ME", "KEEP_TOKEN", "PLAIN"];
 
 /// Reads a line without canonical mode and without echo, showing a star for each character.
 const STARS: &str = "import sys, termios, tty; fd = 0; old = termios.tcgetattr(fd); tty.setraw(fd); \
@@ -185,4 +188,39 @@ fn a_run_writes_no_secret_anywhere() {
     places.push(("stdout".to_owned(), out));
     places.push(("stderr".to_owned(), errors));
     assert_nowhere(&places);
+}
+
+/// What a program of a session finds in its environment, which the kernel tells: no secret of the host's,
+/// and of all else what the two lists say.
+#[tokio::test]
+async fn a_session_has_of_the_environment_what_may_pass() {
+    let rows = "- name: terminal\n- name: terminal-bash\n  config: { environmentAllow: [KEEP_*], environmentDeny: ['DROP_*'] }\n\
+        - name: tool-terminal\n";
+    let mut server = Server::connect(Link::Pipes, |command| {
+        fs::write(command.get_current_dir().unwrap().join("c.yml"), rows).unwrap();
+        command.args(["--composition", "c.yml"]);
+        for name in HOSTS {
+            command.env(name, OF_ALL);
+        }
+        // No system has it.
+        command.env("LC_ALL", "tlh_KX").env_remove("LC_CTYPE").env_remove("LANG");
+    });
+    server.begin();
+    server.open();
+    let shells: Vec<_> =
+        processes(&server.tag).into_iter().filter(|it| it.command == "bash").collect();
+    let [shell] = &shells[..] else { panic!("{shells:?}") };
+    let environment = fs::read(format!("/proc/{}/environ", shell.pid)).unwrap();
+    let environment = String::from_utf8(environment).unwrap();
+    let with_it: Vec<_> =
+        environment.split('\0').filter(|it| it.ends_with(&format!("={OF_ALL}"))).collect();
+    assert_eq!(with_it, [format!("KEEP_TOKEN={OF_ALL}"), format!("PLAIN={OF_ALL}")]);
+    assert!(!environment.contains("DSH_HOME=") && !environment.contains("tlh_KX"), "{environment}");
+    // Python fails for a locale that does not exist.
+    let locale = "python3 -c 'import locale as l; l.setlocale(l.LC_ALL, \"\"); print(l.nl_langinfo(l.CODESET))'";
+    let text = json!({ "sessionId": "pty-1", "text": locale });
+    let said = server.call(2, "terminal_send", &text);
+    assert!(said["content"][0]["text"].as_str().unwrap().contains("\nUTF-8\n"), "{said}");
+    server.write = None;
+    assert_eq!(server.ended().await, Some(0));
 }
