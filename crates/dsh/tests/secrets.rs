@@ -7,6 +7,7 @@
 mod support;
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::Write as _,
     process::{Command, Stdio},
@@ -14,6 +15,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
+use testkit::leaks::processes_with_env;
 
 use crate::support::{Link, Server, files, processes};
 
@@ -190,12 +192,15 @@ fn a_run_writes_no_secret_anywhere() {
     assert_nowhere(&places);
 }
 
-/// What a program of a session finds in its environment, which the kernel tells: no secret of the host's,
-/// and of all else what the two lists say.
+/// What the programs of a session find in their environment, which the kernel tells: no secret of the
+/// host's, and of all else what the two lists say. Of a remote one they are the launcher and what it runs.
 #[tokio::test]
 async fn a_session_has_of_the_environment_what_may_pass() {
-    let rows = "- name: terminal\n- name: terminal-bash\n  config: { environmentAllow: [KEEP_*], environmentDeny: ['DROP_*'] }\n\
-        - name: tool-terminal\n";
+    let lists = "environmentAllow: ['KEEP_*'], environmentDeny: ['DROP_*']";
+    let rows = format!(
+        "- name: terminal\n- name: terminal-bash\n  config: {{ {lists} }}\n\
+         - name: terminal-remote\n  config: {{ {lists}, argv: [sh, -c] }}\n- name: tool-terminal\n"
+    );
     let mut server = Server::connect(Link::Pipes, |command| {
         fs::write(command.get_current_dir().unwrap().join("c.yml"), rows).unwrap();
         command.args(["--composition", "c.yml"]);
@@ -206,21 +211,31 @@ async fn a_session_has_of_the_environment_what_may_pass() {
         command.env("LC_ALL", "tlh_KX").env_remove("LC_CTYPE").env_remove("LANG");
     });
     server.begin();
-    server.open();
-    let shells: Vec<_> =
-        processes(&server.tag).into_iter().filter(|it| it.command == "bash").collect();
-    let [shell] = &shells[..] else { panic!("{shells:?}") };
-    let environment = fs::read(format!("/proc/{}/environ", shell.pid)).unwrap();
-    let environment = String::from_utf8(environment).unwrap();
-    let with_it: Vec<_> =
-        environment.split('\0').filter(|it| it.ends_with(&format!("={OF_ALL}"))).collect();
-    assert_eq!(with_it, [format!("KEEP_TOKEN={OF_ALL}"), format!("PLAIN={OF_ALL}")]);
-    assert!(!environment.contains("DSH_HOME=") && !environment.contains("tlh_KX"), "{environment}");
-    // Python fails for a locale that does not exist.
-    let locale = "python3 -c 'import locale as l; l.setlocale(l.LC_ALL, \"\"); print(l.nl_langinfo(l.CODESET))'";
-    let text = json!({ "sessionId": "pty-1", "text": locale });
-    let said = server.call(2, "terminal_send", &text);
-    assert!(said["content"][0]["text"].as_str().unwrap().contains("\nUTF-8\n"), "{said}");
+    for (id, kind) in [(1, "shell"), (2, "remote")] {
+        let opened = server.call(id, "terminal_open", &json!({ "type": kind }));
+        assert_eq!(opened["isError"], Value::Bool(false), "{opened}");
+        let session = format!("pty-{id}");
+        let programs = processes_with_env("DSH_PTY_SESSION_ID", &session);
+        let programs: Vec<_> =
+            processes(&server.tag).into_iter().filter(|it| programs.contains(it)).collect();
+        assert!(programs.iter().any(|it| it.command == "bash"), "{programs:?}");
+        for program in programs {
+            let environment = fs::read(format!("/proc/{}/environ", program.pid)).unwrap();
+            let environment = String::from_utf8(environment).unwrap();
+            let has_it = |it: &&str| it.ends_with(&format!("={OF_ALL}"));
+            let with_it: BTreeSet<_> = environment.split('\0').filter(has_it).collect();
+            let passed = ["KEEP_TOKEN", "PLAIN"].map(|it| format!("{it}={OF_ALL}"));
+            assert_eq!(with_it, passed.iter().map(String::as_str).collect(), "{program:?}");
+            for ours in ["DSH_HOME=", "tlh_KX"] {
+                assert!(!environment.contains(ours), "{program:?}: {environment}");
+            }
+        }
+        // Python fails for a locale that does not exist.
+        let locale = "python3 -c 'import locale as l; l.setlocale(l.LC_ALL, \"\"); print(l.nl_langinfo(l.CODESET))'";
+        let text = json!({ "sessionId": session, "text": locale });
+        let said = server.call(10 + id, "terminal_send", &text);
+        assert!(said["content"][0]["text"].as_str().unwrap().contains("\nUTF-8\n"), "{said}");
+    }
     server.write = None;
     assert_eq!(server.ended().await, Some(0));
 }

@@ -50,7 +50,7 @@ impl RemoteBackend {
             std::env::vars_os().filter_map(|(name, value)| {
                 Some((name.into_string().ok()?, value.into_string().ok()?))
             }),
-            Passing::default(),
+            Passing { allow: &self.config.environment_allow, deny: &self.config.environment_deny },
             SessionVariables {
                 term: &self.shells.config().term,
                 owner_id: request.owner.id(),

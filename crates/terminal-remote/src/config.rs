@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use dsh_core::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use terminal_bash::environment::NamePattern;
 
 terminal_bash::session_config! {
     /// One `terminal-remote` row. Keys that `terminal-bash` has, too, mean the same here.
@@ -26,6 +27,13 @@ terminal_bash::session_config! {
         /// The shell on the far side, bash 4.4 or newer; a name is looked up there.
         #[schemars(length(min = 1))]
         pub shell_path: String = "bash".to_owned(),
+        /// Names of the host's variables that pass to the launcher although they look like a secret or
+        /// are denied; `*` stands for any characters.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub environment_allow: Vec<NamePattern> = Vec::new(),
+        /// Names of the host's variables that do not pass to the launcher, besides the secrets.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub environment_deny: Vec<NamePattern> = Vec::new(),
     }
 }
 
@@ -35,6 +43,8 @@ impl Config {
         let own = terminal_bash::Config {
             backend_type: self.backend_type.clone(),
             shell_path: PathBuf::from(&self.shell_path),
+            environment_allow: self.environment_allow.clone(),
+            environment_deny: self.environment_deny.clone(),
             ..terminal_bash::Config::default()
         };
         self.on_engine(own).resolved()
