@@ -1,14 +1,17 @@
 //! How things end, and that nothing is left.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::fs;
+use std::{fs, process::Command, time::Duration};
 
+use dsh_core::Cancel;
 use terminal::{SessionStatus, SpawnRequest, TerminalError, WaitReason};
 use testkit::{
-    leaks::{Snapshot, alone, processes_with_env},
-    wait::{shown, wait_until},
+    host::TestHost,
+    leaks::{Snapshot, alone, alone_unguarded, assert_no_leaks, processes_with_env},
+    wait::{guarded, shown, wait_until},
 };
 
-use crate::shell::{assert_prompt, bench, shell};
+use crate::shell::{Bench, assert_prompt, bench, shell};
 
 fn exited(exit_code: Option<i32>, signal: Option<&str>) -> SessionStatus {
     SessionStatus::Exited { exit_code, signal: signal.map(str::to_owned) }
@@ -212,5 +215,117 @@ fn an_agent_takes_its_sessions_along() {
         shell.send("setsid sleep 999 &").await;
         shell.bench.host.dispose_agent(&shell.bench.agent).await.unwrap();
         assert_eq!(processes_with_env("DSH_SESSION_ID", shell.bench.agent.id()), []);
+    });
+}
+
+/// Set in the run of a test that has a process of its own.
+const ALONE: &str = "TEST_ENDS_ALONE";
+
+/// Resident memory that is this process's own, in bytes.
+fn anonymous_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|it| it.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+/// A shell that comes to its prompt, one that ends before it, one that never comes to it.
+const KINDS: &str = "- name: terminal
+- name: terminal-bash
+- { name: terminal-bash, id: ends, config: { backendType: ends, shellPath: /bin/true } }
+- name: terminal-bash
+  id: mute
+  config: { backendType: mute, shellPath: /bin/sleep, shellArgs: ['1000'], timeoutMs: 40 }
+- name: terminal-bash
+  id: patient
+  config: { backendType: patient, shellPath: /bin/sleep, shellArgs: ['1000'] }
+";
+
+/// Opens that must fail, one of each kind.
+async fn fail_to_open(bench: &Bench) {
+    let cancel = Cancel::new();
+    let open = |kind: &str, cwd: Option<&str>| {
+        let request = SpawnRequest {
+            kind: kind.to_owned(),
+            cwd: cwd.map(str::to_owned),
+            ..SpawnRequest::default()
+        };
+        let (terminals, cancel) = (bench.terminals(), cancel.clone());
+        async move { terminals.spawn(&bench.agent, request, &cancel).await.map(|_| ()) }
+    };
+    let (missing, ends, mute) =
+        tokio::join!(open("shell", Some("gone")), open("ends", None), open("mute", None));
+    let id = bench.agent.id();
+    let cancelled = async {
+        let sleeps = || !processes_with_env("DSH_SESSION_ID", id).is_empty();
+        wait_until("it sleeps", sleeps).await;
+        cancel.cancel("test");
+    };
+    let (patient, ()) = tokio::join!(open("patient", None), cancelled);
+    let codes = [missing, ends, mute, patient].map(|it| it.unwrap_err().code());
+    let failed = "SHELL_START_FAILED";
+    assert_eq!(codes, ["INVALID_CWD", failed, failed, "CANCELLED"]);
+}
+
+/// D5, of a host that goes on: in a process of its own, since all is counted that it holds.
+#[test]
+fn a_host_keeps_nothing_of_sessions_that_have_ended() {
+    if std::env::var_os(ALONE).is_none() {
+        alone_unguarded(async {
+            let name = "ends::a_host_keeps_nothing_of_sessions_that_have_ended";
+            let output = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", name, "--nocapture"])
+                .env(ALONE, "1")
+                .output()
+                .unwrap();
+            let report = String::from_utf8_lossy(&output.stdout);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && report.contains("1 passed"), "{report}\n{errors}");
+        });
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        // Threads that had to block end when they have nothing to do.
+        .thread_keep_alive(Duration::from_millis(20))
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let host = TestHost::boot(KINDS).await;
+        let agent = host.agent(&format!("agent-{}", std::process::id()));
+        let bench = Bench { host, agent };
+        let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let threads = || fs::read_dir("/proc/self/task").unwrap().count();
+        let tasks_before = tasks();
+        let rounds = async |rounds: usize, of_them_failing: usize| {
+            for round in 0..rounds {
+                let shell = bench.open().await;
+                if round % 10 == 0 {
+                    assert_prompt(&shell.send("setsid -f sleep 1000").await, Some(0));
+                }
+                assert_eq!(shell.close().await, Ok(true));
+                if round < of_them_failing {
+                    fail_to_open(&bench).await;
+                }
+            }
+        };
+        // What is made once and kept.
+        guarded("the first", rounds(20, 2)).await;
+        wait_until("tasks end", || tasks() <= tasks_before).await;
+        let (before, threads_before, memory) = (Snapshot::take(), threads(), anonymous_memory());
+
+        // Each with a guard of its own: together they may take longer than one.
+        for _ in 0..5 {
+            guarded("some of many", rounds(50, 5)).await;
+        }
+        assert!(bench.terminals().list(&bench.agent).is_empty());
+        assert!(!bench.terminals().has_owner_activity(&bench.agent));
+        assert_no_leaks(&before);
+        let held =
+            || (tasks().saturating_sub(tasks_before), threads().saturating_sub(threads_before));
+        wait_until("tasks and threads end", || held() == (0, 0)).await;
+        let grown = anonymous_memory().saturating_sub(memory);
+        assert!(grown < 16 << 20, "{grown} bytes more than before");
+        bench.host.dispose().await.unwrap();
     });
 }

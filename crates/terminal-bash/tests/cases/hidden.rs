@@ -15,7 +15,11 @@ use std::{
 use rustix::process::{WaitOptions, wait};
 use terminal::{Busy, Evidence, SendOutcome, StateKind, WaitReason};
 use terminal_bash::Config;
-use testkit::{host::TestHost, leaks::alone_unguarded, wait::guarded};
+use testkit::{
+    host::TestHost,
+    leaks::{alone_unguarded, processes_with_env},
+    wait::{guarded, wait_until},
+};
 
 use crate::{
     isolation::{ISOLATED, assert_a_sweep_stays_in_the_session},
@@ -284,6 +288,44 @@ fn an_ordinary_user_has_limits_in_a_namespace() {
         assert_eq!(shell.run("ulimit -u", 0).await, "512\n");
         shell.close().await.unwrap();
         assert_bombs_end(bench).await;
+    });
+}
+
+/// Whom the host may not signal a close names, and keeps the session for; when he has gone by himself, the
+/// next one ends it.
+#[test]
+#[ignore = "needs root"]
+fn a_close_names_who_refuses_to_end_and_can_be_repeated() {
+    let name = "hidden::a_close_names_who_refuses_to_end_and_can_be_repeated";
+    let script = "exec setpriv --bounding-set -kill --inh-caps -kill -- \"$@\"";
+    if inside(name, script).is_none() {
+        return;
+    }
+    bench("{ disposeGraceMs: 300 }", async |bench| {
+        let shell = bench.open().await;
+        let _gate = shell.gate();
+        // Another user's from the moment that it is `head`, and then until it has read a byte.
+        let line =
+            "exec 9<>gate; setpriv --reuid 65534 --clear-groups -- head -c 1 <&9 >/dev/null &";
+        assert_prompt(&shell.send(line).await, Some(0));
+        let of_session = || processes_with_env("DSH_SESSION_ID", bench.agent.id());
+        wait_until("it reads", || of_session().iter().any(|it| it.command == "head")).await;
+        let stranger = of_session().into_iter().find(|it| it.command == "head").unwrap();
+
+        let refused = shell.close().await.unwrap_err();
+        assert_eq!(refused.code(), "CLOSE_INCOMPLETE");
+        let says = refused.to_string();
+        assert!(says.contains(&format!("head (pid {})", stranger.pid)), "{says}");
+        assert_eq!(of_session().iter().map(|it| it.pid).collect::<Vec<_>>(), [stranger.pid]);
+        let listed = shell.terminals().list(&bench.agent);
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0].session_id.as_str(), shell.id);
+
+        fs::write(shell.path("gate"), "x").unwrap();
+        wait_until("it has gone", || of_session().is_empty()).await;
+        assert_eq!(shell.close().await, Ok(true));
+        assert!(shell.terminals().list(&bench.agent).is_empty());
+        assert_eq!(shell.close().await.unwrap_err().code(), "NO_SESSION");
     });
 }
 
