@@ -260,6 +260,49 @@ fn run_of_the_script(home: &TempDir, task: &str) -> Command {
     command
 }
 
+/// Starts the program in a terminal, and closes that when its own input ends.
+const IN_A_TERMINAL_THAT_IS_CLOSED: &str = "
+import os, pty, select, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+while 0 not in select.select([0, terminal], [], [])[0]:
+    os.read(terminal, 65536)
+os.close(terminal)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+";
+
+#[tokio::test]
+async fn a_run_whose_terminal_is_closed_leaves_nothing() {
+    let home = TempDir::new().unwrap();
+    let tag = home.path().display().to_string();
+    let rows = format!(
+        "- name: terminal\n- name: terminal-bash\n- name: tool-terminal\n- name: model-script\n\
+         \x20 config:\n    steps:\n    - say: I wait.\n      calls:\n\
+         \x20     - {{ tool: terminal_open, arguments: {{ type: shell }} }}\n\
+         \x20     - {{ tool: terminal_send, arguments: {{ sessionId: pty-1, text: \"{}\" }} }}\n",
+        support::LEFTOVERS
+    );
+    std::fs::write(home.path().join("c.yml"), rows).unwrap();
+    let mut child = Command::new("python3")
+        .args(["-c", IN_A_TERMINAL_THAT_IS_CLOSED, env!("CARGO_BIN_EXE_dsh")])
+        .args(["run", "wait", "--composition", "c.yml"])
+        .current_dir(home.path())
+        .env("DSH_HOME", home.path().join("home"))
+        .env(support::TAG, &tag)
+        .env_remove("DSH_LOG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    testkit::wait_until("four sleeps", || support::sleeping(&tag) == 4).await;
+    drop(child.stdin.take());
+    assert_eq!(exit(&mut child).await, Some(129));
+    // They were killed before the exit, not by somebody afterwards.
+    assert_eq!(support::sleeping(&tag), 0);
+    nothing_left(&tag).await;
+}
+
 fn demonstration(home: &TempDir, stdout: Stdio) -> Child {
     Command::new(env!("CARGO_BIN_EXE_dsh"))
         .args(["run", "--agent-terminal-demo"])

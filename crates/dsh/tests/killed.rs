@@ -7,7 +7,12 @@
 
 mod support;
 
-use std::{fs, os::unix::process::CommandExt as _, path::Path, process::Command};
+use std::{
+    env, fs,
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    path::Path,
+    process::Command,
+};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -74,23 +79,53 @@ fn is_gone(pid: u32) -> bool {
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
+/// Where the program is, for whoever may not come where it was built.
+const PROGRAM: &str = "TEST_PROGRAM";
+
 #[tokio::test]
 async fn a_killed_host_leaves_nothing() {
-    // Alone, and with everything of its process group.
-    for target in ["", "-"] {
-        let mut server = Server::connect(Link::Pipes, |command| {
+    let program = env::var_os(PROGRAM).unwrap_or(env!("CARGO_BIN_EXE_dsh").into());
+    // Alone, and with everything of its process group; by a fault of its own, too.
+    for (signal, target) in [("KILL", ""), ("KILL", "-"), ("ABRT", ""), ("SEGV", "")] {
+        let mut server = Server::connect_to(Command::new(&program), Link::Pipes, |command| {
             command.process_group(0);
         });
         server.begin();
         let_them_escape(&mut server).await;
         let (numbers, supervisor) = (numbers(&server), supervisor(server.child.id()));
-        let line = format!("kill -KILL -- {target}{}", server.child.id());
-        assert!(Command::new("bash").args(["-c", &line]).status().unwrap().success());
+        let line = format!("kill -{signal} -- {target}{}", server.child.id());
+        // The first SEGV that is no fault only ends the handler that Rust has for it.
+        wait_until(&line, || {
+            assert!(Command::new("bash").args(["-c", &line]).status().unwrap().success());
+            server.child.0.try_wait().unwrap().is_some()
+        })
+        .await;
         assert_eq!(server.child.exit().await, None);
         all_gone(&numbers).await;
         nothing_left(&server.tag).await;
         wait_until("the supervisor ends", || is_gone(supervisor)).await;
     }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_killed_host_of_an_ordinary_user_leaves_nothing() {
+    let folder = TempDir::new().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let [tests, program] = ["tests", "dsh"].map(|it| folder.path().join(it));
+    fs::copy(env::current_exe().unwrap(), &tests).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_dsh"), &program).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"])
+        .arg(&tests)
+        .args(["--exact", "a_killed_host_leaves_nothing", "--nocapture"])
+        .env(PROGRAM, &program)
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && report.contains("1 passed"), "{report}\n{errors}");
 }
 
 #[tokio::test]

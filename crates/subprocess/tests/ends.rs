@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, time::Duration};
 
 use subprocess::Depth;
 use support::{Session, guarded, lives, sh, until, with_argument};
@@ -65,6 +65,26 @@ async fn no_way_out_of_a_session_outlives_it() {
         assert_eq!(support::members_of_session(pid), Vec::<i32>::new());
         session.close().await;
     }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_ordinary_user_lets_no_way_out_either() {
+    let (_kept, folder) = support::temp();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    // Where the tests were built another user may not come.
+    let tests = folder.join("tests");
+    fs::copy(std::env::current_exe().unwrap(), &tests).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"])
+        .arg(&tests)
+        .args(["--exact", "no_way_out_of_a_session_outlives_it", "--nocapture"])
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && report.contains("1 passed"), "{report}\n{errors}");
 }
 
 /// Each of its processes lives for a moment, in a session of its own, and starts the next.
