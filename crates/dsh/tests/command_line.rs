@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::Value;
-use support::dsh;
+use support::{Server, dsh, processes};
 use tempfile::TempDir;
 
 #[track_caller]
@@ -291,20 +291,37 @@ fn a_task_runs_with_the_model_of_the_composition() {
     refused(&dsh(folder.path(), &arguments), &["command line: ", "model-openai"]);
 }
 
-#[test]
-fn the_doctor_says_what_works_here() {
+/// The control group of version 2 that a process is in.
+fn group(process: &str) -> Option<String> {
+    let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
+    groups.lines().find_map(|it| it.strip_prefix("0::")).map(str::to_owned)
+}
+
+#[tokio::test]
+async fn the_doctor_says_what_works_here() {
     let folder = TempDir::new().unwrap();
     let output = dsh(folder.path(), &["doctor", "--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(i32::from(report["works"] != true)), "{report:#}");
     let findings = report["findings"].as_array().unwrap();
-    let grade = |topic: &str| {
+    let about = |topic: &str| {
         let of_topic = findings.iter().find(|it| it["topic"] == topic);
-        of_topic.unwrap_or_else(|| panic!("nothing about {topic}: {report:#}"))["grade"].clone()
+        of_topic.unwrap_or_else(|| panic!("nothing about {topic}: {report:#}"))
     };
     for topic in ["terminals", "supervisor", "orphans", "shells", "home"] {
-        assert_eq!(grade(topic), "good", "{topic}: {report:#}");
+        assert_eq!(about(topic)["grade"], "good", "{topic}: {report:#}");
     }
+    let sandbox = about("sandbox")["found"].as_str().unwrap();
+    let by_default = "without --sandbox sessions have every right of the user (danger-full-access)";
+    assert!(sandbox.contains(by_default), "{sandbox}");
+    // A session is where it says.
+    let mut server = Server::start(&[]);
+    server.open();
+    let shells = processes(&server.tag).into_iter().filter(|it| it.command == "bash");
+    let apart: Vec<_> = shells.map(|it| group(&it.pid.to_string()) != group("self")).collect();
+    assert_eq!(apart, [about("control group")["grade"] == "good"], "{report:#}");
+    server.write = None;
+    assert_eq!(server.ended().await, Some(0));
     for finding in findings {
         assert_eq!(finding["advice"].is_string(), finding["grade"] != "good", "{finding}");
     }

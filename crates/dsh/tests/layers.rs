@@ -199,6 +199,28 @@ fn a_check_finds_what_rows_do_to_each_other_and_what_is_not_on_this_machine() {
 }
 
 #[test]
+fn limits_of_nothing_and_of_more_than_there_is_are_refused() {
+    let folder = TempDir::new().unwrap();
+    // Of time a system has as much as can be written.
+    let all = ["sessions", "memoryMib", "processes", "idleSeconds", "cpuSeconds"];
+    for (value, refused_keys) in [("0", &all[..]), ("9007199254740991", &all[..3])] {
+        let limits: Vec<String> = all.iter().map(|it| format!("{it}: {value}")).collect();
+        let rows = format!(
+            "- name: terminal\n- name: terminal-bash\n  config: {{ limits: {{ {} }} }}\n",
+            limits.join(", ")
+        );
+        fs::write(folder.path().join("c.yml"), rows).unwrap();
+        let said = refused(&dsh(folder.path(), &["check", "c.yml"]));
+        for key in refused_keys {
+            let says =
+                format!("c.yml:2: row `terminal-bash`: config.limits.{key}: must be from 1 to ");
+            assert_eq!(said.matches(&says).count(), 1, "{says}\n{said}");
+        }
+        assert_eq!(said.matches("must be from").count(), refused_keys.len(), "{said}");
+    }
+}
+
+#[test]
 fn what_is_said_of_files_fits_how_they_were_given() {
     let folder = TempDir::new().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
