@@ -93,18 +93,31 @@ async fn pseudo_terminals_run_out() {
     exhaust(&["unshare", "-m", "bash", "-c", few], &["No space left on device"]).await;
 }
 
+/// The kernel counts the processes and threads of a user, who is nobody else's here.
+#[tokio::test]
+#[ignore = "needs root"]
+async fn processes_run_out() {
+    let few = "cp \"$0\" dsh && chown -R 65533 . && exec setpriv --reuid 65533 --regid 65533 --clear-groups -- \
+        prlimit --nproc=30 env TOKIO_WORKER_THREADS=2 \"$PWD/dsh\" \"$@\"";
+    exhaust(&["bash", "-c", few], &["Resource temporarily unavailable"]).await;
+}
+
 /// The logs in a folder for those of all agents.
 fn logs(sessions: &Path) -> Vec<PathBuf> {
     let below = |it: PathBuf| fs::read_dir(it).into_iter().flatten().map(|it| it.unwrap().path());
     below(sessions.to_owned()).flat_map(below).flat_map(below).collect()
 }
 
-/// Nothing can be written below `$DSH_HOME`: neither the log nor old output. A log that was begun and
+/// Nothing can be written below `$DSH_HOME`: neither the log nor old output nor a recording. A log that was begun and
 /// cannot be ended makes the host's end a failure; its small last event may still fit.
 async fn without_a_disk(wrapper: &[&str]) {
     let log = tempfile::NamedTempFile::new().unwrap();
     let stderr = log.reopen().unwrap();
     let mut server = Server::connect(Link::Pipes, |command| {
+        let folder = command.get_current_dir().unwrap();
+        fs::write(folder.join("p.yml"), "- id: terminal-bash\n  config: { record: true }\n")
+            .unwrap();
+        command.args(["--patch", "p.yml"]);
         through(command, wrapper);
         command.stderr(stderr);
     });
@@ -129,6 +142,14 @@ async fn without_a_disk(wrapper: &[&str]) {
     let says = fs::read_to_string(log.path()).unwrap();
     assert!(says.contains("older output can no longer be read"), "{says}");
     assert!(says.contains("the session log fails; tools go on without it"), "{says}");
+    assert_eq!(says.matches("-pty-1.cast ends: ").count(), 1, "{says}");
+    // What is there of the recording can be played.
+    let recordings = fs::read_dir(home.path().join("home/recordings"));
+    for recording in recordings.into_iter().flatten() {
+        let text = fs::read_to_string(recording.unwrap().path()).unwrap();
+        assert!(text.ends_with('\n'), "{text}");
+        assert!(!asciicast::Recording::parse(&text).unwrap().events.is_empty(), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -101,16 +101,25 @@ impl Recorder {
     }
 }
 
-/// Writes lines until nobody sends any more, or until one cannot be written.
+/// Writes lines until nobody sends any more, or until one cannot be written; of what it was part of
+/// nothing stays.
 async fn write(file: File, path: PathBuf, mut queue: mpsc::UnboundedReceiver<String>) {
     const AT_ONCE: usize = 256;
     let mut file = Some(file);
+    let mut whole = 0;
     let mut lines = Vec::new();
     while queue.recv_many(&mut lines, AT_ONCE).await > 0 {
         let text = std::mem::take(&mut lines).concat();
         let Some(mut open) = file.take() else { return };
-        let written =
-            tokio::task::spawn_blocking(move || open.write_all(text.as_bytes()).map(|()| open));
+        let begin = whole;
+        whole += text.len() as u64;
+        let written = tokio::task::spawn_blocking(move || {
+            let written = open.write_all(text.as_bytes());
+            if written.is_err() {
+                open.set_len(begin)?;
+            }
+            written.map(|()| open)
+        });
         match written.await.map_err(io::Error::other).flatten() {
             Ok(open) => file = Some(open),
             Err(error) => {
