@@ -85,6 +85,7 @@ pub enum Scan {
 }
 
 /// Modes of the terminal line.
+#[expect(clippy::struct_excessive_bools, reason = "the kernel's, each by itself")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes {
     /// `ICANON`: input is taken by lines.
@@ -93,9 +94,24 @@ pub struct Modes {
     pub echo: bool,
     /// `ISIG`: control characters make signals.
     pub signals: bool,
+    /// What becomes of Enter.
+    pub enter: Enter,
+    /// A newline that is typed is one (no `INLCR`).
+    pub newline: bool,
     /// A read that finds nothing ends after so many milliseconds (`VMIN` 0 and `VTIME`); none when
     /// it waits without end, or not at all.
     pub read_timeout_ms: Option<u64>,
+}
+
+/// What a terminal line makes of a carriage return, which Enter sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enter {
+    /// It ends the line (`ICRNL`).
+    EndsLine,
+    /// It is a character like others.
+    Character,
+    /// It is dropped (`IGNCR`).
+    Dropped,
 }
 
 /// What shells and their programs rely on of a terminal line.

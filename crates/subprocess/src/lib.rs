@@ -14,8 +14,8 @@ mod linux;
 pub mod program;
 
 pub use evidence::{
-    Depth, Descriptor, Evidence, InnerTerminal, LineSetting, Modes, Multiplexer, ProcessFacts,
-    Scan, ThreadFacts, Wait,
+    Depth, Descriptor, Enter, Evidence, InnerTerminal, LineSetting, Modes, Multiplexer,
+    ProcessFacts, Scan, ThreadFacts, Wait,
 };
 pub use host::{
     Bounds, Capacity, Confinement, Event, ExitStatus, Held, Isolation, Met, SignalError,

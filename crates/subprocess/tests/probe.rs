@@ -6,12 +6,20 @@ mod support;
 use std::time::{Duration, Instant};
 
 use subprocess::{
-    Depth, Descriptor, Evidence, LocalHost, Modes, Multiplexer, Scan, TerminalHost as _, Wait,
+    Depth, Descriptor, Enter, Evidence, LocalHost, Modes, Multiplexer, Scan, TerminalHost as _,
+    Wait,
 };
 use support::{Session, bash, guarded, processes_of, python, sh, threads_of};
 
-const SHELL: Modes = Modes { canonical: false, echo: false, signals: true, read_timeout_ms: None };
-const LINE: Modes = Modes { canonical: true, echo: true, signals: true, read_timeout_ms: None };
+const SHELL: Modes = Modes { canonical: false, echo: false, enter: Enter::Character, ..LINE };
+const LINE: Modes = Modes {
+    canonical: true,
+    echo: true,
+    signals: true,
+    enter: Enter::EndsLine,
+    newline: true,
+    read_timeout_ms: None,
+};
 
 fn waits(evidence: &Evidence, command: &str, wait: &Wait) -> bool {
     threads_of(evidence, command).contains(&wait)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use subprocess::{
-    Depth, Descriptor, Evidence, InnerTerminal, Modes, Multiplexer, ProcessFacts, Scan,
+    Depth, Descriptor, Enter, Evidence, InnerTerminal, Modes, Multiplexer, ProcessFacts, Scan,
     ThreadFacts, Wait,
 };
 use terminal::{Busy, Evidence as Strength, StateKind, WaitReason};
@@ -14,9 +14,16 @@ use terminal_bash::readiness::{
 };
 
 const SHELL: i32 = 100;
-const COOKED: Modes = Modes { canonical: true, echo: true, signals: true, read_timeout_ms: None };
-const SILENT: Modes = Modes { canonical: true, echo: false, signals: true, read_timeout_ms: None };
-const RAW: Modes = Modes { canonical: false, echo: false, signals: true, read_timeout_ms: None };
+const COOKED: Modes = Modes {
+    canonical: true,
+    echo: true,
+    signals: true,
+    enter: Enter::EndsLine,
+    newline: true,
+    read_timeout_ms: None,
+};
+const SILENT: Modes = Modes { echo: false, ..COOKED };
+const RAW: Modes = Modes { canonical: false, ..SILENT };
 const READ: Wait = Wait::TerminalRead { fd: 0 };
 
 fn select(others: &[Descriptor], timeout_ms: Option<u64>) -> Wait {

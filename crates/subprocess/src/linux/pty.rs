@@ -19,8 +19,8 @@ use rustix::{
     io::{Errno, ioctl_fionread, read},
     pty::{OpenptFlags, ioctl_tiocgptpeer},
     termios::{
-        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr,
-        tcgetpgrp, tcsetattr,
+        InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, tcflush,
+        tcgetattr, tcgetpgrp, tcsetattr,
     },
 };
 use tokio::io::{Interest, unix::AsyncFd};
@@ -31,7 +31,7 @@ use super::{
     sys::{duplicate_master, watch},
 };
 use crate::{
-    evidence::{LineSetting, Modes},
+    evidence::{Enter, LineSetting, Modes},
     host::{SpawnError, TerminalSize},
 };
 
@@ -212,6 +212,12 @@ pub(crate) fn modes(terminal: &OwnedFd) -> Option<Modes> {
         canonical,
         echo: modes.contains(LocalModes::ECHO),
         signals: modes.contains(LocalModes::ISIG),
+        enter: match termios.input_modes {
+            input if input.contains(InputModes::IGNCR) => Enter::Dropped,
+            input if input.contains(InputModes::ICRNL) => Enter::EndsLine,
+            _ => Enter::Character,
+        },
+        newline: !termios.input_modes.contains(InputModes::INLCR),
         read_timeout_ms: timed.then_some(tenths * 100),
     })
 }

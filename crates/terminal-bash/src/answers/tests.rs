@@ -1,11 +1,18 @@
 //! Who gets a reply, and who does not.
 
-use subprocess::{Modes, Multiplexer, ThreadFacts};
+use subprocess::{Enter, Modes, Multiplexer, ThreadFacts};
 
 use super::*;
 
-const RAW: Modes = Modes { canonical: false, echo: false, signals: false, read_timeout_ms: None };
-const COOKED: Modes = Modes { canonical: true, echo: true, signals: true, read_timeout_ms: None };
+const RAW: Modes = Modes { canonical: false, echo: false, signals: false, ..COOKED };
+const COOKED: Modes = Modes {
+    canonical: true,
+    echo: true,
+    signals: true,
+    enter: Enter::EndsLine,
+    newline: true,
+    read_timeout_ms: None,
+};
 const READ: Wait = Wait::TerminalRead { fd: 0 };
 
 fn select(others: Vec<Descriptor>) -> Wait {

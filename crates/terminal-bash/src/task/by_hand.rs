@@ -5,7 +5,7 @@ use terminal::{ByHand, TerminalError, TypedByHand};
 use tokio::sync::oneshot;
 
 use super::Task;
-use crate::input;
+use crate::input::{self, LineEnds};
 
 /// Most bytes that wait for the terminal to take them.
 const MOST: usize = 64 << 10;
@@ -68,13 +68,14 @@ impl Task {
         }
         let text = input.text.expose_secret();
         let interrupt = text.contains(INTERRUPT);
-        let unfinished = input::is_unfinished(text.as_bytes());
+        let ends = LineEnds::of(modes);
+        let unfinished = input::is_unfinished(text, ends);
         self.marks.stroke(interrupt);
         if at_prompt {
             self.marks.typed_by_hand(!unfinished, interrupt);
         }
         self.longest_unread = self.longest_unread.max(text.len());
-        self.open_line = if canonical { input::open_line(self.open_line, text) } else { 0 };
+        self.open_line = if canonical { input::open_line(self.open_line, text, ends) } else { 0 };
         if shown {
             self.watches.typed(text);
             self.record_input(text);

@@ -5,7 +5,12 @@ use std::time::Duration;
 use terminal::{Key, KeyPress, KeysRequest, NamedKey, ScreenModes, SendRequest, TerminalError};
 
 use super::{Task, send::Live, typing::ApartEnter};
-use crate::{input, readiness::InputFacts, settler::Settler, typing::Stroke};
+use crate::{
+    input::{self, LineEnds},
+    readiness::InputFacts,
+    settler::Settler,
+    typing::Stroke,
+};
 
 /// Programs that tell the Escape key from the beginning of a sequence by the time behind it wait
 /// for less than this.
@@ -53,7 +58,7 @@ impl Task {
     pub(super) fn press_keys(&mut self) -> bool {
         let now = self.now();
         let (modes, key_modes) = (self.process.modes(), self.screen.modes());
-        let before = self.before(modes);
+        let (before, ends) = (self.before(modes), LineEnds::of(modes));
         let Some(live) = &mut self.live else { return false };
         let Pressed { bytes, text, escape } = match live.next_keys(key_modes) {
             Ok(pressed) if pressed.bytes.is_empty() => return false,
@@ -67,14 +72,14 @@ impl Task {
         if !text.is_empty() {
             live.note_echo(modes);
         }
-        let unfinished = input::is_unfinished(bytes.as_bytes());
+        let unfinished = input::is_unfinished(&bytes, ends);
         live.exchange.typed(now, InputFacts { unfinished });
         live.before = before;
         live.apart_enter = (escape && !live.keys.is_empty()).then(|| ApartEnter::after(ESCAPE_GAP));
         live.stroke = Stroke { bytes: bytes.clone(), text: bytes.clone(), enter_follows: false };
         self.longest_unread = self.longest_unread.max(bytes.len());
         let canonical = modes.is_some_and(|it| it.canonical);
-        self.open_line = if canonical { input::open_line(self.open_line, &bytes) } else { 0 };
+        self.open_line = if canonical { input::open_line(self.open_line, &bytes, ends) } else { 0 };
         let interrupt = bytes.contains('\u{3}');
         self.marks.stroke(interrupt);
         if self.marks.prompt().is_some() && !canonical {

@@ -14,7 +14,7 @@ use terminal::{
 use super::{Task, far::Chase, interrupt::Interrupt, typing::ApartEnter};
 use crate::{
     crowd::Member,
-    input,
+    input::{self, LineEnds},
     readiness::{Exchange, Finished, InputFacts, Limits, Moment, Prompt, Settlement, Verdict},
     screen::Position,
     settler::{Follower, Settler},
@@ -147,10 +147,11 @@ impl Task {
         if self.exit.is_some() {
             return settler.refuse(TerminalError::SessionExited { id: self.id.to_string() });
         }
-        let canonical = self.process.modes().is_some_and(|it| it.canonical);
+        let modes = self.process.modes();
+        let (canonical, ends) = (modes.is_some_and(|it| it.canonical), LineEnds::of(modes));
         // What is left of an earlier text comes first, and its last line may be unfinished.
-        let open = self.left.back().map_or(self.open_line, |last| input::open_line(0, last));
-        if canonical && let Some((bytes, limit)) = input::too_long(open, &request.text) {
+        let open = self.left.back().map_or(self.open_line, |last| input::open_line(0, last, ends));
+        if canonical && let Some((bytes, limit)) = input::too_long(open, &request.text, ends) {
             return settler.refuse(TerminalError::LineTooLong { bytes, limit });
         }
         let in_shell = self.marks.prompt().is_some();

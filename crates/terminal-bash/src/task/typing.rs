@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use subprocess::{Descriptor, Evidence, LineSetting, Modes, ThreadFacts, Wait};
+use subprocess::{Descriptor, Evidence, Modes, ThreadFacts, Wait};
 use terminal::TerminalError;
 
 use super::Task;
 use crate::{
-    input,
+    input::{self, LineEnds},
     readiness::{InputFacts, Moment},
     typing::{self, Reader, Stroke},
 };
@@ -70,11 +70,11 @@ impl Task {
         let modes = self.process.modes();
         let canonical = modes.is_some_and(|it| it.canonical);
         let at_prompt = !canonical && self.marks.prompt().is_some();
-        let before = self.before(modes);
+        let (before, ends) = (self.before(modes), LineEnds::of(modes));
         let Some(first) = self.live.as_ref().and_then(|live| live.lines.front()) else {
             return self.press_keys();
         };
-        if canonical && let Some((bytes, limit)) = input::too_long(self.open_line, first) {
+        if canonical && let Some((bytes, limit)) = input::too_long(self.open_line, first, ends) {
             self.refuse_line(bytes, limit);
             return true;
         }
@@ -83,15 +83,13 @@ impl Task {
         let Some(stroke) = typing::next(&mut live.lines, reader) else { return false };
         live.typed += stroke.text.len();
         live.note_echo(modes);
-        let ends_no_line = canonical
-            && stroke.bytes.ends_with(typing::ENTER)
-            && self.process.changed_settings().contains(&LineSetting::Enter);
-        let unfinished = ends_no_line || input::is_unfinished(stroke.bytes.as_bytes());
+        let unfinished = input::is_unfinished(&stroke.bytes, ends);
         live.exchange.typed(now, InputFacts { unfinished });
         let must_act = !unfinished && !before.alternate && modes.is_some_and(|it| !it.canonical);
         live.before = super::send::Before { must_act, ..before };
         live.apart_enter = stroke.enter_follows.then(|| ApartEnter::after(KEY_GAP));
-        self.open_line = if canonical { input::open_line(self.open_line, &stroke.text) } else { 0 };
+        self.open_line =
+            if canonical { input::open_line(self.open_line, &stroke.text, ends) } else { 0 };
         self.longest_unread = self.longest_unread.max(stroke.bytes.len());
         let interrupt = stroke.text.contains('\u{3}');
         self.marks.stroke(interrupt);

@@ -26,7 +26,7 @@
 //! | where Enter ends no line, the line is unfinished | `a_line_that_enter_does_not_end_is_unfinished` |
 //! | what was typed has to be read first | `lines_typed_ahead_are_read_first` |
 
-use terminal::{Evidence, StateKind, WaitReason};
+use terminal::{Evidence, StateKind, TerminalError, WaitReason};
 
 use crate::shell::{Shell, assert_prompt, assert_waits, bench, shell};
 
@@ -376,19 +376,41 @@ os.system('stty sane')
     });
 }
 
-/// In line mode, where Enter is no end of a line, nothing was taken, although somebody waits.
+/// In line mode, where Enter is no end of a line, nothing was taken, although somebody waits: what was
+/// typed is unread, and the line goes on, up to what the terminal keeps of one.
 #[test]
 fn a_line_that_enter_does_not_end_is_unfinished() {
-    const DEAF: &str = "
-new = termios.tcgetattr(0); new[0] &= ~termios.ICRNL; termios.tcsetattr(0, termios.TCSANOW, new)
-say('n> ')
-line = os.read(0, 99)
-sys.exit(3 if line == b'x\\ry\\n' else 4)
-";
+    /// With one of its modes changed, what it reads of `x`, Enter, `y` and a newline, and what of the
+    /// first two is unread.
+    const DEAF: [(&str, &str, u64); 2] =
+        [("new[0] &= ~termios.ICRNL", r"x\ry\n", 2), ("new[0] |= termios.IGNCR", r"xy\n", 1)];
     shell(async |shell| {
-        assert_waits(&shell.python(DEAF).await, StateKind::Line);
-        let untaken = shell.send("x").await;
-        assert_eq!(untaken.wait_reason, WaitReason::InferredIdle, "{untaken:#?}");
-        assert_prompt(&shell.type_only("y\n").await, Some(3));
+        for (mode, read, unread) in DEAF {
+            let script = format!(
+                "
+old, new = termios.tcgetattr(0), termios.tcgetattr(0)
+{mode}; termios.tcsetattr(0, termios.TCSANOW, new)
+say('n> ')
+line = os.read(0, 9999)
+termios.tcsetattr(0, termios.TCSANOW, old)
+sys.exit(3 if line == b'{read}' else len(line) % 256)
+"
+            );
+            assert_waits(&shell.python(&script).await, StateKind::Line);
+            let untaken = shell.send("x").await;
+            assert_eq!(untaken.wait_reason, WaitReason::InferredIdle, "{mode}: {untaken:#?}");
+            let receipt = untaken.input.map(|it| (it.accepted, it.unread));
+            assert_eq!(receipt, Some((2, Some(unread))), "{mode}");
+            assert_prompt(&shell.type_only("y\n").await, Some(3));
+
+            assert_waits(&shell.python(&script).await, StateKind::Line);
+            shell.send(&"x".repeat(4_000)).await;
+            let line = "y".repeat(200) + "\n";
+            let refused = shell.start(&line, false).unwrap().done().await;
+            let bytes = 4_199 + unread;
+            assert_eq!(refused, Err(TerminalError::LineTooLong { bytes, limit: 4_095 }), "{mode}");
+            let whole = i32::try_from((3_999 + unread + 2) % 256).unwrap();
+            assert_prompt(&shell.type_only("y\n").await, Some(whole));
+        }
     });
 }
