@@ -40,7 +40,7 @@ use self::{
     interrupt::Interrupt,
     mend::Left,
     send::Live,
-    typing::Waiting,
+    typing::{InnerLine, Waiting},
     watches::Watches,
 };
 use crate::{
@@ -101,6 +101,8 @@ pub(crate) struct Task {
     left: VecDeque<String>,
     /// Bytes of an unfinished line that the terminal, in line mode, keeps from its reader.
     open_line: usize,
+    /// The terminal in line mode behind a relay that gets what is typed.
+    inner_line: Option<InnerLine>,
     /// Bytes of the longest stroke since all input was seen to be read.
     longest_unread: usize,
     /// Who was seen to wait for the terminal last.
@@ -170,6 +172,7 @@ impl Task {
             unmarked_prompt: false,
             left: VecDeque::new(),
             open_line: 0,
+            inner_line: None,
             longest_unread: 0,
             waiting: None,
             line_editor: None,

@@ -70,12 +70,12 @@ impl Task {
         let interrupt = text.contains(INTERRUPT);
         let ends = LineEnds::of(modes);
         let unfinished = input::is_unfinished(text, ends);
+        self.note_line(modes, text);
         self.marks.stroke(interrupt);
         if at_prompt {
             self.marks.typed_by_hand(!unfinished, interrupt);
         }
         self.longest_unread = self.longest_unread.max(text.len());
-        self.open_line = if canonical { input::open_line(self.open_line, text, ends) } else { 0 };
         if shown {
             self.watches.typed(text);
             self.record_input(text);

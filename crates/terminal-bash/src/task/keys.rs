@@ -79,7 +79,7 @@ impl Task {
         live.stroke = Stroke { bytes: bytes.clone(), text: bytes.clone(), enter_follows: false };
         self.longest_unread = self.longest_unread.max(bytes.len());
         let canonical = modes.is_some_and(|it| it.canonical);
-        self.open_line = if canonical { input::open_line(self.open_line, &bytes, ends) } else { 0 };
+        self.note_line(modes, &bytes);
         let interrupt = bytes.contains('\u{3}');
         self.marks.stroke(interrupt);
         if self.marks.prompt().is_some() && !canonical {

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use subprocess::{Depth, Modes};
+use subprocess::Modes;
 use terminal::{
     Busy, Evidence, InputReceipt, KeyPress, LastCommand, OutputDelta, SendOutcome, SendRequest,
     SendState, SessionStatus, Shown, StateKind, TerminalError, WaitReason,
@@ -14,7 +14,7 @@ use terminal::{
 use super::{Task, far::Chase, interrupt::Interrupt, typing::ApartEnter};
 use crate::{
     crowd::Member,
-    input::{self, LineEnds},
+    input,
     readiness::{Exchange, Finished, InputFacts, Limits, Moment, Prompt, Settlement, Verdict},
     screen::Position,
     settler::{Follower, Settler},
@@ -148,17 +148,18 @@ impl Task {
             return settler.refuse(TerminalError::SessionExited { id: self.id.to_string() });
         }
         let modes = self.process.modes();
-        let (canonical, ends) = (modes.is_some_and(|it| it.canonical), LineEnds::of(modes));
-        // What is left of an earlier text comes first, and its last line may be unfinished.
-        let open = self.left.back().map_or(self.open_line, |last| input::open_line(0, last, ends));
-        if canonical && let Some((bytes, limit)) = input::too_long(open, &request.text, ends) {
-            return settler.refuse(TerminalError::LineTooLong { bytes, limit });
-        }
+        let canonical = modes.is_some_and(|it| it.canonical);
         let in_shell = self.marks.prompt().is_some();
         if !canonical && !in_shell && !self.still_waits() {
-            // Who takes it decides how it is typed.
-            let evidence = self.process.probe(Depth::Fast).await;
-            self.note_input(&evidence);
+            // Who takes it decides how it is typed, and how much of it.
+            self.look_for_reader().await;
+        }
+        if let Some((open, ends)) = self.line(modes) {
+            // What is left of an earlier text comes first, and its last line may be unfinished.
+            let open = self.left.back().map_or(open, |last| input::open_line(0, last, ends));
+            if let Some((bytes, limit)) = input::too_long(open, &request.text, ends) {
+                return settler.refuse(TerminalError::LineTooLong { bytes, limit });
+            }
         }
         let mut lines = std::mem::take(&mut self.left);
         lines.extend(input::lines(&request.text, request.submit));

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use subprocess::{Descriptor, Evidence, Modes, ThreadFacts, Wait};
+use subprocess::{
+    Depth, Descriptor, Evidence, InnerTerminal, Modes, ProcessFacts, Scan, ThreadFacts, Wait,
+};
 use terminal::TerminalError;
 
 use super::Task;
@@ -41,6 +43,15 @@ impl ApartEnter {
     }
 }
 
+/// A terminal in line mode behind a relay.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InnerLine {
+    relay: i32,
+    ends: LineEnds,
+    /// Bytes of an unfinished line that it keeps from its reader.
+    open: usize,
+}
+
 /// How a thread waits for the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
@@ -71,10 +82,13 @@ impl Task {
         let canonical = modes.is_some_and(|it| it.canonical);
         let at_prompt = !canonical && self.marks.prompt().is_some();
         let (before, ends) = (self.before(modes), LineEnds::of(modes));
+        let by_lines = self.line(modes);
         let Some(first) = self.live.as_ref().and_then(|live| live.lines.front()) else {
             return self.press_keys();
         };
-        if canonical && let Some((bytes, limit)) = input::too_long(self.open_line, first, ends) {
+        if let Some((open, ends)) = by_lines
+            && let Some((bytes, limit)) = input::too_long(open, first, ends)
+        {
             self.refuse_line(bytes, limit);
             return true;
         }
@@ -88,15 +102,15 @@ impl Task {
         let must_act = !unfinished && !before.alternate && modes.is_some_and(|it| !it.canonical);
         live.before = super::send::Before { must_act, ..before };
         live.apart_enter = stroke.enter_follows.then(|| ApartEnter::after(KEY_GAP));
-        self.open_line =
-            if canonical { input::open_line(self.open_line, &stroke.text, ends) } else { 0 };
+        let sent = live.settler.is_some();
+        self.note_line(modes, &stroke.text);
         self.longest_unread = self.longest_unread.max(stroke.bytes.len());
         let interrupt = stroke.text.contains('\u{3}');
         self.marks.stroke(interrupt);
         if at_prompt {
             self.marks.typed(!unfinished, interrupt);
         }
-        if live.settler.is_some() && modes.is_some_and(|it| it.echo || !it.canonical) {
+        if sent && modes.is_some_and(|it| it.echo || !it.canonical) {
             self.watches.typed(&stroke.text);
         }
         self.answers.typed();
@@ -107,6 +121,40 @@ impl Task {
         }
         self.note_shown();
         true
+    }
+
+    /// Bytes of the line that the next stroke goes on, and what ends it, where a terminal takes it by
+    /// lines: the session's own, or one behind a relay.
+    pub(super) fn line(&self, modes: Option<Modes>) -> Option<(usize, LineEnds)> {
+        if modes.is_some_and(|it| it.canonical) {
+            return Some((self.open_line, LineEnds::of(modes)));
+        }
+        // A relay asks its terminal for pastes only where the program behind it has.
+        let behind = self.marks.prompt().is_none() && !self.screen.bracketed_paste();
+        self.inner_line.filter(|_| behind).map(|it| (it.open, it.ends))
+    }
+
+    /// Takes note of what a text leaves of a line in whichever terminal takes it.
+    pub(super) fn note_line(&mut self, modes: Option<Modes>, text: &str) {
+        let open = self.line(modes).map_or(0, |(open, ends)| input::open_line(open, text, ends));
+        if modes.is_some_and(|it| it.canonical) {
+            self.open_line = open;
+            return;
+        }
+        self.open_line = 0;
+        if let Some(inner) = &mut self.inner_line {
+            inner.open = open;
+        }
+    }
+
+    /// Looks who takes what is typed next: behind a relay, and where nobody is seen to wait, at
+    /// everybody.
+    pub(super) async fn look_for_reader(&mut self) {
+        let mut evidence = self.process.probe(Depth::Fast).await;
+        if !evidence.processes.iter().any(|it| reads_itself(it) == Some(true)) {
+            evidence = self.process.probe(Depth::Full).await;
+        }
+        self.note_input(&evidence);
     }
 
     /// Refuses a line that whoever waits for it would get cut, and what follows it.
@@ -178,6 +226,15 @@ impl Task {
             Some(Waiting { pid: process.pid, command: process.command.clone(), how, still: false })
         });
         self.waiting = waiting.or_else(|| self.waiting.take());
+        if matches!(evidence.scan, Scan::Full | Scan::Unchanged) {
+            let known = self.inner_line.take();
+            self.inner_line = in_line_mode(&evidence.inner).map(|found| {
+                let open = known.filter(|it| it.relay == found.relay).map_or(0, |it| it.open);
+                InnerLine { open, ..found }
+            });
+        } else if evidence.processes.iter().any(|it| reads_itself(it) == Some(true)) {
+            self.inner_line = None;
+        }
         if evidence.unwritten > 0 || evidence.unread_input != Some(false) {
             return;
         }
@@ -205,16 +262,38 @@ impl Task {
     pub(super) fn unread(&self) -> Option<u64> {
         /// What the terminal holds for the reader when it is full.
         const FULL: u64 = 4_095;
-        let canonical = self.process.modes()?.canonical;
+        let modes = self.process.modes();
+        let canonical = modes?.canonical;
         let told = self.process.unread_bytes()?;
         if !canonical {
-            return Some(told);
+            return Some(told + self.line(modes).map_or(0, |(open, _)| open as u64));
         }
         // A line that did not fit is not told of, nor is what is behind it.
         let open = self.open_line as u64;
         let longest = self.longest_unread as u64;
         (told == 0 && longest <= FULL || told + longest.max(open) < FULL).then_some(told + open)
     }
+}
+
+/// The terminal behind relays that takes what is typed by lines; of several any.
+fn in_line_mode(terminals: &[InnerTerminal]) -> Option<InnerLine> {
+    terminals.iter().find_map(|it| {
+        if it.modes.is_some_and(|modes| modes.canonical) {
+            return Some(InnerLine { relay: it.relay, ends: LineEnds::of(it.modes), open: 0 });
+        }
+        in_line_mode(&it.inner)
+    })
+}
+
+/// Whether a process that waits for the terminal does so for itself, and relays nothing; none if it
+/// does not wait.
+fn reads_itself(process: &ProcessFacts) -> Option<bool> {
+    let waits = process.threads.iter().filter(|it| how_it_waits(it).is_some());
+    let relays = |thread: &ThreadFacts| match &thread.wait {
+        Wait::Multiplexed { others, .. } => others.contains(&Descriptor::PtyMaster),
+        _ => false,
+    };
+    waits.map(|it| !relays(it)).reduce(|a, b| a && b)
 }
 
 /// How a thread waits for the terminal; none if it does not.

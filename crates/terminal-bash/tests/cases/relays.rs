@@ -1,6 +1,6 @@
 //! Who waits is not in the terminal's own foreground group: behind a relay, in another session.
 
-use terminal::{Busy, Evidence, StateKind, WaitReason};
+use terminal::{Busy, Evidence, StateKind, TerminalError, WaitReason};
 
 use crate::shell::{assert_behind, assert_prompt, shell};
 
@@ -45,9 +45,7 @@ fn a_shell_behind_a_relay_is_found_at_each_prompt() {
 }
 
 /// A relay of our own: it hands bytes on after a pause, in which it waits for both sides again.
-#[test]
-fn what_a_relay_says_while_it_works_is_no_evidence() {
-    let relay = "import os, pty, select, sys, time, tty
+const RELAY: &str = "import os, pty, select, sys, time, tty
 pid, inner = pty.fork()
 if pid == 0: os.execvp('cat', ['cat'])
 tty.setraw(0)
@@ -60,8 +58,11 @@ while True:
     if 0 in ready: os.write(inner, os.read(0, 99))
 os.system('stty sane')
 ";
+
+#[test]
+fn what_a_relay_says_while_it_works_is_no_evidence() {
     shell(async |shell| {
-        std::fs::write(shell.path("relay.py"), relay).unwrap();
+        std::fs::write(shell.path("relay.py"), RELAY).unwrap();
         let line = "python3 relay.py";
         assert_behind(&shell.send(line).await, StateKind::Line, "cat");
         for word in ["one", "two"] {
@@ -113,6 +114,48 @@ fn a_client_that_reads_in_one_thread_and_prints_in_another_proves_nothing() {
             }
             assert_prompt(&shell.send("q").await, Some(3));
         }
+    });
+}
+
+/// B1: the terminal behind the relay keeps 4,095 bytes of a line, whatever the one before it takes.
+#[test]
+fn a_line_that_a_terminal_behind_a_relay_would_cut_is_refused() {
+    let refused = |bytes| Err(TerminalError::LineTooLong { bytes, limit: 4_095 });
+    shell(async |shell| {
+        let read = async || std::fs::read_to_string(shell.path("f")).unwrap();
+        let line = "script -qc 'head -n1 > f' /dev/null";
+        assert_behind(&shell.send(line).await, StateKind::Line, "head");
+        let long = shell.start(&"x".repeat(10_000), true).unwrap().done().await;
+        assert_eq!(long, refused(10_000));
+        assert_prompt(&shell.send("short").await, Some(0));
+        assert_eq!(read().await, "short\n");
+        // What was typed before counts.
+        assert_behind(&shell.send(line).await, StateKind::Line, "head");
+        let piece = shell.type_only(&"x".repeat(4_000)).await;
+        assert_eq!(piece.input.map(|it| (it.accepted, it.unread)), Some((4_000, Some(4_000))));
+        let rest = shell.start(&"y".repeat(96), true).unwrap().done().await;
+        assert_eq!(rest, refused(4_096));
+        assert_prompt(&shell.send(&"y".repeat(95)).await, Some(0));
+        assert_eq!(read().await.len(), 4_096);
+        // In a text of several lines, and while nobody reads.
+        let text = format!("script -qc 'sleep .5; head -n1 > f' /dev/null\n{}", "x".repeat(9_999));
+        let later = shell.start(&text, true).unwrap().done().await.unwrap_err();
+        assert_eq!(later.code(), "LINE_TOO_LONG");
+        assert!(later.to_string().contains("the 46 bytes before it were typed"), "{later}");
+        assert_prompt(&shell.send("short").await, Some(0));
+        assert_eq!(read().await, "short\n");
+        // A line editor takes any length, behind a relay too.
+        let inner = shell.send("script -qc 'bash --norc -i' /dev/null").await;
+        assert_behind(&inner, StateKind::LineEditor, "bash");
+        let counted = shell.send(&format!("echo {} | wc -c", "x".repeat(9_999))).await;
+        assert!(counted.viewport.contains("\n10000\n"), "{counted:#?}");
+        assert_prompt(&shell.send("exit").await, Some(0));
+
+        std::fs::write(shell.path("relay.py"), RELAY).unwrap();
+        assert_behind(&shell.send("python3 relay.py").await, StateKind::Line, "cat");
+        let long = shell.start(&"x".repeat(4_096), true).unwrap().done().await;
+        assert_eq!(long, refused(4_096));
+        assert_prompt(&shell.type_only("\u{4}").await, Some(0));
     });
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | case | test |
 //! |---|---|
-//! | B1 long line | `input::text_arrives_as_sent_or_not_at_all`, `input::a_later_line_that_would_be_cut_is_not_typed`, `a_line_that_gets_too_long_piece_by_piece_is_refused` |
+//! | B1 long line | `input::text_arrives_as_sent_or_not_at_all`, `input::a_later_line_that_would_be_cut_is_not_typed`, `a_line_that_gets_too_long_piece_by_piece_is_refused`, `relays::a_line_that_a_terminal_behind_a_relay_would_cut_is_refused`, `pitfalls::a_line_that_enter_does_not_end_is_unfinished` |
 //! | B2 long line while a program runs | `a_long_line_is_refused_while_a_program_holds_the_terminal_and_taken_at_the_prompt` |
 //! | B3 late reader | `a_late_reader_of_keys_gets_every_byte` |
 //! | B4 megabyte | `a_here_document_of_a_megabyte_arrives_whole`, `many_lines_reach_the_one_reader_they_are_for` |
