@@ -99,6 +99,8 @@ pub(crate) struct Task {
     unmarked_prompt: bool,
     /// Lines of earlier sends that nobody has waited for yet.
     left: VecDeque<String>,
+    /// They are for a full-screen program.
+    left_full_screen: bool,
     /// Bytes of an unfinished line that the terminal, in line mode, keeps from its reader.
     open_line: usize,
     /// The terminal in line mode behind a relay that gets what is typed.
@@ -171,6 +173,7 @@ impl Task {
             handover: None,
             unmarked_prompt: false,
             left: VecDeque::new(),
+            left_full_screen: false,
             open_line: 0,
             inner_line: None,
             longest_unread: 0,
@@ -451,7 +454,7 @@ impl Task {
         match live.exchange.look(now, &evidence, &context, &mut self.judge) {
             Step::Settled(settled) => Some(settled),
             Step::Wait(_) | Step::Look(_) | Step::LastLook => {
-                if live.has_more() && live.exchange.may_type_ahead(now) {
+                if live.exchange.may_type_ahead(now) && self.has_more() {
                     self.type_line();
                 }
                 None

@@ -206,6 +206,15 @@ pub struct InputReceipt {
     /// included; none where nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<u64>,
+    /// Lines of the text, and of earlier ones, that were not typed and never will be, since a program
+    /// had taken the whole screen by their turn.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub untyped: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A page of the scrollback.

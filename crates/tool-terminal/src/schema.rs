@@ -63,7 +63,11 @@ pub(crate) fn send(report_state: bool) -> Value {
         properties["lastCommand"] = last_command();
         properties["state"] = state();
         properties["input"] = object(
-            &json!({ "accepted": { "type": "integer" }, "unread": { "type": "integer" } }),
+            &json!({
+                "accepted": { "type": "integer" },
+                "unread": { "type": "integer" },
+                "untyped": { "type": "integer" },
+            }),
             &["accepted"],
         );
         properties["limit"] = json!({ "type": "string" });

@@ -11,8 +11,8 @@
 use std::{borrow::Cow, fmt::Write as _};
 
 use terminal::{
-    Busy, Evidence, Foreground, LastCommand, Missing, ReadPage, SendOutcome, SendState,
-    SessionStatus, StateKind, WaitReason,
+    Busy, Evidence, Foreground, InputReceipt, LastCommand, Missing, ReadPage, SendOutcome,
+    SendState, SessionStatus, StateKind, WaitReason,
 };
 use tools::text::marked;
 pub use tools::text::{Keep, TRUNCATED, bound, escape, head, tail};
@@ -78,9 +78,9 @@ pub fn send(value: &SendValue, cap: usize) -> String {
             truncated,
             last_command,
             state,
+            input,
             repaired,
             limit,
-            ..
         } => {
             let mut lines = Vec::new();
             if let Some(command) = last_command {
@@ -94,10 +94,9 @@ pub fn send(value: &SendValue, cap: usize) -> String {
             }
             lines.push((Yields::Wait, format!("[wait: {}]", wait_reason.as_str())));
             lines.push((Yields::Never, format!("[session: {}]", status(session_status))));
-            let body = match repairs(repaired) {
-                Some(note) => joined(viewport, &note).into(),
-                None => Cow::Borrowed(viewport.as_str()),
-            };
+            let notes = untyped(input.as_ref()).into_iter().chain(repairs(repaired));
+            let body = notes
+                .fold(Cow::Borrowed(viewport.as_str()), |body, note| joined(&body, &note).into());
             (body, lines, *truncated)
         }
     };
@@ -122,6 +121,15 @@ fn full_screen(state: &SendState) -> String {
 pub fn repairs(done: &[String]) -> Option<String> {
     let done: Vec<_> = done.iter().map(|it| escape(it)).collect();
     (!done.is_empty()).then(|| format!("(The terminal was repaired: {}.)", done.join(", ")))
+}
+
+/// What was not typed, as a sentence; none if all was, or still may be.
+fn untyped(input: Option<&InputReceipt>) -> Option<String> {
+    let lines = input.map(|it| it.untyped).filter(|it| *it > 0)?;
+    let (were, they) = if lines == 1 { ("line was", "it is") } else { ("lines were", "they are") };
+    Some(format!(
+        "({lines} {were} not typed, since a program had taken the whole screen by then; {they} dropped.)"
+    ))
 }
 
 /// A text, and a note on a line of its own below it.
@@ -229,11 +237,12 @@ pub fn limit_line(limit: &str) -> String {
 /// What a reading of a background send tells after its end, besides the reason: what was repaired,
 /// the status of its command, what the terminal is doing, and the limit that ended its session.
 pub(crate) fn told(outcome: &SendOutcome) -> Vec<String> {
+    let untyped = untyped(outcome.input.as_ref());
     let repaired = repairs(&outcome.repaired);
     let exit = outcome.last_command.as_ref().map(exit_line);
     let state = outcome.state.as_ref().and_then(|it| state_line(it, outcome.wait_reason));
     let limit = outcome.limit.as_deref().map(limit_line);
-    repaired.into_iter().chain(exit).chain(state).chain(limit).collect()
+    untyped.into_iter().chain(repaired).chain(exit).chain(state).chain(limit).collect()
 }
 
 /// Who goes on after an interrupt, and what would be stronger.

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use terminal::{
-    Busy, Evidence, Foreground, LastCommand, Missing, ReadPage, SendState, SessionStatus,
-    StateKind, WaitReason,
+    Busy, Evidence, Foreground, InputReceipt, LastCommand, Missing, ReadPage, SendState,
+    SessionStatus, StateKind, WaitReason,
 };
 use tool_terminal::{
     text::{self, Keep, TRUNCATED},
@@ -266,6 +266,28 @@ fn what_was_repaired_is_told_below_the_output() {
     // It outlives the output.
     let cut = format!("9\ndsh> \n{NOTE}\n{END}\n{TRUNCATED}");
     assert_eq!(text::send(&printed, cut.len()), cut);
+}
+
+#[test]
+fn what_was_not_typed_is_told_below_the_output() {
+    for (lines, note) in [
+        (0, ""),
+        (
+            1,
+            "\n(1 line was not typed, since a program had taken the whole screen by then; it is dropped.)",
+        ),
+        (
+            2,
+            "\n(2 lines were not typed, since a program had taken the whole screen by then; they are dropped.)",
+        ),
+    ] {
+        let mut value = send("rows");
+        if let SendValue::Foreground { input, .. } = &mut value {
+            *input = Some(InputReceipt { accepted: 5, unread: Some(0), untyped: lines });
+        }
+        let text = format!("rows{note}\n[wait: stdin_read]\n[session: running]");
+        assert_eq!(text::send(&value, WIDE), text);
+    }
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn told(viewport: &str) -> SendOutcome {
         busy: None,
         output_complete: true,
     });
-    it.input = Some(InputReceipt { accepted: 6, unread: Some(0) });
+    it.input = Some(InputReceipt { accepted: 6, unread: Some(0), untyped: 0 });
     it.repaired = vec!["echo was off".to_owned()];
     it
 }

@@ -1,6 +1,6 @@
 //! Pressing keys: which of them go together, and what of them the program gets.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use terminal::{Key, KeyPress, KeysRequest, NamedKey, ScreenModes, SendRequest, TerminalError};
 
@@ -44,7 +44,11 @@ impl Task {
         });
         let text = text.collect::<Vec<_>>().join("\n");
         let nothing = SendRequest { text: String::new(), submit: false, background: false, cancel };
+        // A text's lines that a full-screen program cannot get are told of by the send that drops them.
+        let blind = self.screen.alternate() && !self.left_full_screen;
+        let kept = if blind { std::mem::take(&mut self.left) } else { VecDeque::new() };
         self.begin_send(&nothing, settler).await;
+        self.left.extend(kept);
         let Some(live) = &mut self.live else { return };
         live.text = text;
         live.keys = keys.into();

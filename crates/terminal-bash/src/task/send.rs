@@ -42,6 +42,10 @@ pub(super) struct Live {
     pub(super) stroke: Stroke,
     /// Its Enter, which is typed apart.
     pub(super) apart_enter: Option<ApartEnter>,
+    /// A program had the whole screen when it began.
+    full_screen: bool,
+    /// Lines that are not typed any more.
+    untyped: u64,
     /// Bytes of the text that were handed to the terminal.
     pub(super) typed: usize,
     echo: Echo,
@@ -116,11 +120,6 @@ impl Live {
         self.apart_enter.and_then(|it| it.due)
     }
 
-    /// Something is still to be typed.
-    pub(super) fn has_more(&self) -> bool {
-        !self.lines.is_empty() || !self.keys.is_empty()
-    }
-
     /// What was typed may be shown.
     pub(super) fn may_be_echoed(&self) -> bool {
         self.echo != Echo::Off
@@ -161,13 +160,21 @@ impl Task {
                 return settler.refuse(TerminalError::LineTooLong { bytes, limit });
             }
         }
-        let mut lines = std::mem::take(&mut self.left);
-        lines.extend(input::lines(&request.text, request.submit));
+        let mut lines = input::lines(&request.text, request.submit);
+        let mut untyped = 0;
+        if !self.screen.alternate() || self.left_full_screen {
+            self.left.append(&mut lines);
+            lines = std::mem::take(&mut self.left);
+        } else {
+            untyped = untyped_lines(&self.left);
+            self.left.clear();
+        }
         self.clear_replies();
         self.begin_exchange(Some(settler), self.config.bound(request.background));
         if let Some(live) = &mut self.live {
             live.text.clone_from(&request.text);
             live.lines = lines;
+            live.untyped = untyped;
             live.in_shell = in_shell && !canonical;
             if request.background {
                 live.exchange.in_background();
@@ -220,6 +227,8 @@ impl Task {
             lines: VecDeque::new(),
             stroke: Stroke::default(),
             apart_enter: None,
+            full_screen: self.screen.alternate(),
+            untyped: 0,
             typed: 0,
             echo: Echo::On,
             in_shell: false,
@@ -236,8 +245,7 @@ impl Task {
     /// would be shown.
     pub(super) fn goes_on(&mut self, settled: &Settlement) -> bool {
         self.relayed = settled.evidence == Evidence::Relay || settled.kind == StateKind::Relay;
-        let Some(live) = &mut self.live else { return false };
-        if !live.has_more() {
+        if !self.has_more() {
             return false;
         }
         if settled.reason == WaitReason::StdinRead && self.enter_is_due() {
@@ -250,8 +258,22 @@ impl Task {
             self.marks.finished(settled.kind == StateKind::Prompt);
             return self.type_line();
         }
-        self.left = std::mem::take(&mut live.lines);
+        self.left.append(&mut live.lines);
+        self.left_full_screen = live.full_screen;
         false
+    }
+
+    /// Whether something is still to be typed. Lines are not that were sent before a program took the
+    /// whole screen: to that program they would be keys.
+    pub(super) fn has_more(&mut self) -> bool {
+        let full_screen = self.screen.alternate();
+        let Some(live) = &mut self.live else { return false };
+        // The Enter of a line is no line of its own.
+        if full_screen && !live.full_screen && live.apart_enter.is_none() {
+            live.untyped += untyped_lines(&live.lines);
+            live.lines.clear();
+        }
+        !live.lines.is_empty() || !live.keys.is_empty()
     }
 
     /// Settles the live exchange; at the shell's prompt what a program left behind is put right
@@ -307,6 +329,7 @@ impl Task {
             input: Some(InputReceipt {
                 accepted: live.accepted(self.process.unwritten()),
                 unread: self.unread(),
+                untyped: live.untyped,
             }),
             limit: self.limits.reached(),
             repaired: repaired.map(str::to_owned).collect(),
@@ -427,6 +450,11 @@ impl Task {
         let slice = self.screen.delta(position, max);
         Some(OutputDelta { text: slice.text, truncated: slice.truncated })
     }
+}
+
+/// How many lines are dropped with these; one with nothing in it is none.
+fn untyped_lines(lines: &VecDeque<String>) -> u64 {
+    lines.iter().filter(|it| !it.trim().is_empty()).count() as u64
 }
 
 /// Whether a text may make the shell run something: it is not only comments and blanks, and no

@@ -4,10 +4,13 @@
 use dsh_core::Cancel;
 use terminal::{
     Highlight, Key, KeyPress, KeysRequest, Modifiers, MouseAction, MouseReports, NamedKey,
-    ScreenSnapshot, SendOutcome, StateKind, TerminalError, WindowSize,
+    ScreenSnapshot, SendOutcome, StateKind, TerminalError, WaitReason, WindowSize,
 };
 
-use crate::shell::{Shell, assert_prompt, assert_waits, shell};
+use crate::{
+    shell::{Shell, assert_prompt, assert_waits, bench, shell},
+    typing::until_prompt,
+};
 
 /// Shows its size and the keys that it got, until one is `q`.
 const PANEL: &str = r"
@@ -88,6 +91,53 @@ fn a_full_screen_program_is_seen_and_driven() {
         let row = usize::from(shown.cursor.row);
         assert_eq!((shown.rows[row].as_str(), shown.cursor.column), ("dsh>", 5), "{shown:#?}");
         assert_eq!(shell.run("stty size", 0).await, "10 50\n");
+    });
+}
+
+/// A17: a later line that is for whoever was there before would be keys to the program, now or later.
+#[test]
+fn lines_are_not_typed_blindly_into_what_takes_the_screen() {
+    let untyped = |outcome: &SendOutcome| outcome.input.unwrap().untyped;
+    shell(async |shell| {
+        std::fs::write(shell.path("panel.py"), PANEL).unwrap();
+        let opened = shell.send("python3 panel.py\n\ntouch ran\necho no").await;
+        assert_waits(&opened, StateKind::Tui);
+        assert_eq!(untyped(&opened), 2, "{opened:#?}");
+        assert_eq!(opened.input.unwrap().accepted, "python3 panel.py\n".len() as u64);
+        assert_eq!(shell.screen().await.rows[2], "b''");
+        // It was there when this began.
+        let keys = shell.type_only("a\nb").await;
+        assert_eq!(untyped(&keys), 0);
+        assert_eq!(shell.screen().await.rows[2], r"b'a\nb'");
+        assert_prompt(&shell.press(vec![KeyPress::character('q')]).await.unwrap(), Some(0));
+        assert!(!shell.path("ran").exists());
+    });
+    // Nobody waited for the line in time, and then it is too late.
+    bench("{ idleSilenceMs: 300, timeoutMs: 400 }", async |bench| {
+        let shell = &bench.open().await;
+        let shows = async |row: &str| {
+            loop {
+                let shown = shell.screen().await;
+                if shown.alternate && shown.rows.get(2).is_some_and(|it| it == row) {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        std::fs::write(shell.path("panel.py"), PANEL).unwrap();
+        let gate = shell.gate();
+        let waiting = shell.send("cat gate; python3 panel.py\necho no").await;
+        assert_eq!((waiting.wait_reason, untyped(&waiting)), (WaitReason::Timeout, 0));
+        gate.open().await;
+        shows("b''").await;
+        shell.press(vec![KeyPress::character('x')]).await.unwrap();
+        shows("b'x'").await;
+        assert_eq!(untyped(&shell.type_only("").await), 1);
+        assert_eq!(untyped(&shell.type_only("y").await), 0);
+        shows("b'xy'").await;
+        shell.press(vec![KeyPress::character('q')]).await.unwrap();
+        until_prompt(shell).await;
+        assert_eq!(shell.run("echo usable", 0).await, "usable\n");
     });
 }
 

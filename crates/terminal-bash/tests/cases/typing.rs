@@ -47,7 +47,7 @@ async fn until_set(shell: &Shell<'_>) {
 }
 
 /// Waits out what a send with a short bound has left running.
-async fn until_prompt(shell: &Shell<'_>) {
+pub(crate) async fn until_prompt(shell: &Shell<'_>) {
     loop {
         let outcome = shell.type_only("").await;
         if outcome.state.is_some_and(|it| it.kind == StateKind::Prompt) {
