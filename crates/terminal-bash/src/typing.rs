@@ -32,6 +32,8 @@ pub(crate) enum Reader {
     Editor {
         /// It edits several lines at once, and may indent them by itself.
         blocks: bool,
+        /// It may take an Enter that comes with a paste for a part of that.
+        apart: bool,
     },
     /// By keys; whether one came alone may tell it a key from a paste.
     Keys,
@@ -63,7 +65,7 @@ impl Stroke {
 pub(crate) fn next(rest: &mut VecDeque<String>, reader: Reader) -> Option<Stroke> {
     let mut count = match reader {
         Reader::Shell { pastes: true, .. } => here_document::lines(rest).unwrap_or(1),
-        Reader::Editor { blocks: true } => block(rest),
+        Reader::Editor { blocks: true, .. } => block(rest),
         Reader::FullScreen => rest.len(),
         _ => 1,
     };
@@ -76,16 +78,21 @@ pub(crate) fn next(rest: &mut VecDeque<String>, reader: Reader) -> Option<Stroke
     }
     let (body, end) = split_end(&text);
     let whole = |bytes: String| Stroke { bytes, text: text.clone(), enter_follows: false };
-    let pasted = || {
-        let enter = if end.is_empty() { "" } else { ENTER };
-        let body = body.replace("\r\n", "\n");
-        whole(format!("{PASTE_BEGIN}{body}{PASTE_END}{enter}"))
-    };
+    let paste = || format!("{PASTE_BEGIN}{}{PASTE_END}", body.replace("\r\n", "\n"));
+    let pasted = || whole(paste() + if end.is_empty() { "" } else { ENTER });
     let is_line = is_plain(&text) && !end.is_empty();
     Some(match reader {
         Reader::Shell { pastes: true, .. } if count > 1 => pasted(),
         Reader::Shell { tab, .. } if is_line => whole(body.replace('\t', tab) + end),
-        Reader::Editor { .. } if count > 1 || is_line && body.chars().nth(1).is_some() => pasted(),
+        Reader::Editor { apart, .. } if count > 1 || is_line && body.chars().nth(1).is_some() => {
+            if apart && !end.is_empty() {
+                rest.push_front(ENTER.to_owned());
+                let text = text[..text.len() - ENTER.len()].to_owned();
+                Stroke { bytes: paste(), text, enter_follows: true }
+            } else {
+                pasted()
+            }
+        }
         Reader::Editor { .. } | Reader::Keys | Reader::FullScreen
             if end == ENTER && !body.is_empty() =>
         {
@@ -131,8 +138,9 @@ mod tests {
     use crate::input::lines;
 
     const SHELL: Reader = Reader::Shell { pastes: true, tab: "\u{16}\t" };
-    const EDITOR: Reader = Reader::Editor { blocks: false };
-    const BLOCKS: Reader = Reader::Editor { blocks: true };
+    const EDITOR: Reader = Reader::Editor { blocks: false, apart: false };
+    const BLOCKS: Reader = Reader::Editor { blocks: true, apart: false };
+    const APART: Reader = Reader::Editor { blocks: true, apart: true };
 
     /// The bytes of every stroke of a text that ends with Enter.
     fn typed(text: &str, reader: Reader) -> Vec<String> {
@@ -146,6 +154,7 @@ mod tests {
             (Reader::Lines, &["print(1)\r"][..]),
             (SHELL, &["print(1)\r"]),
             (EDITOR, &["\u{1b}[200~print(1)\u{1b}[201~\r"]),
+            (APART, &["\u{1b}[200~print(1)\u{1b}[201~", "\r"]),
             (Reader::Keys, &["print(1)", "\r"]),
             (Reader::FullScreen, &["print(1)", "\r"]),
         ] {
@@ -160,7 +169,7 @@ mod tests {
     #[test]
     fn keys_are_never_pasted() {
         for keys in ["\u{1b}[A", "a\u{1b}[201~b", "a\u{3}", "\u{9b}201~x", "a\rb"] {
-            for reader in [EDITOR, BLOCKS, SHELL] {
+            for reader in [EDITOR, BLOCKS, APART, SHELL] {
                 let all = typed(&format!("def f:\n  {keys}\n"), reader).concat();
                 assert!(all.contains(keys), "{keys:?}: {all:?}");
                 let inside = all.split(PASTE_BEGIN).skip(1);
@@ -197,6 +206,18 @@ mod tests {
             }
             assert_eq!(counts, expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn an_enter_apart_is_the_end_of_the_text_before_it() {
+        let text = "def f():\r\n  1\r\n\r\nf()";
+        let expected =
+            ["\u{1b}[200~def f():\n  1\n\u{1b}[201~", "\r", "\u{1b}[200~f()\u{1b}[201~", "\r"];
+        assert_eq!(typed(text, APART), expected);
+        let mut rest = lines(text, true);
+        let strokes = std::iter::from_fn(|| next(&mut rest, APART));
+        let bytes: usize = strokes.map(|it| it.text.len()).sum();
+        assert_eq!(bytes, text.len() + 1);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use subprocess::{
-    Depth, Descriptor, Evidence, InnerTerminal, Modes, ProcessFacts, Scan, ThreadFacts, Wait,
+    Depth, Descriptor, Evidence, InnerTerminal, Modes, Multiplexer, ProcessFacts, Scan,
+    ThreadFacts, Wait,
 };
 use terminal::TerminalError;
 
@@ -22,6 +23,8 @@ const KEY_GAP: Duration = Duration::from_millis(60);
 const LONGEST_GAP: Duration = Duration::from_millis(250);
 /// A library whose line editor takes keys one by one, however they come.
 const LINE_EDITOR: &str = "libreadline.";
+/// Shells whose line editors take pastes, and an Enter right behind one as a key.
+const SHELLS: [&str; 3] = ["bash", "fish", "zsh"];
 
 /// An Enter that is typed apart from its line, or whatever is typed apart from an Escape.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +73,8 @@ pub(super) struct Waiting {
     command: String,
     /// How, in one of its threads.
     how: How,
+    /// That is a poll of the terminal alone, for a while.
+    polls: bool,
     /// That was proven, and nothing was printed or signalled since.
     pub(super) still: bool,
 }
@@ -183,7 +188,8 @@ impl Task {
             Reader::Shell { pastes, tab }
         } else if pastes {
             let blocks = self.waiting.as_ref().is_some_and(|it| it.how == How::Loops);
-            Reader::Editor { blocks: blocks && !self.relayed }
+            let apart = !self.relayed && !self.takes_enter_behind_a_paste(modes);
+            Reader::Editor { blocks: blocks && !self.relayed, apart }
         } else if self.waits_in_a_line_editor() {
             Reader::Shell { pastes: false, tab: TAB }
         } else {
@@ -193,9 +199,21 @@ impl Task {
 
     /// Whether the process that waits is known for a line editor without pastes.
     fn waits_in_a_line_editor(&mut self) -> bool {
-        let Some(waiting) = self.waiting.as_ref().filter(|it| it.how == How::Selects) else {
-            return false;
-        };
+        self.waiting.as_ref().is_some_and(|it| it.how == How::Selects) && self.has_line_editor()
+    }
+
+    /// Whether the process that waits is known to take an Enter as a key that comes right behind a paste:
+    /// a shell, who has the library, and Python's own prompt, which leaves the signals to the terminal.
+    fn takes_enter_behind_a_paste(&mut self, modes: Option<Modes>) -> bool {
+        let Some(waiting) = &self.waiting else { return false };
+        let signals = modes.is_some_and(|it| it.signals);
+        let python = waiting.polls && signals && waiting.command.starts_with("python");
+        python || SHELLS.contains(&waiting.command.as_str()) || self.has_line_editor()
+    }
+
+    /// Whether the process that waits has the library.
+    fn has_line_editor(&mut self) -> bool {
+        let Some(waiting) = &self.waiting else { return false };
         let (pid, command) = (waiting.pid, waiting.command.clone());
         if let Some((known, edits)) = &self.line_editor
             && *known == (pid, command.clone())
@@ -222,8 +240,15 @@ impl Task {
     /// Remembers who waits, and whether an Enter's line was taken.
     pub(super) fn note_input(&mut self, evidence: &Evidence) {
         let waiting = evidence.processes.iter().find_map(|process| {
-            let how = process.threads.iter().find_map(how_it_waits)?;
-            Some(Waiting { pid: process.pid, command: process.command.clone(), how, still: false })
+            let (thread, how) =
+                process.threads.iter().find_map(|it| Some((it, how_it_waits(it)?)))?;
+            let polls = matches!(
+                &thread.wait,
+                Wait::Multiplexed { call: Multiplexer::Poll, others, timeout_ms: Some(_), .. }
+                    if others.is_empty()
+            );
+            let (pid, command) = (process.pid, process.command.clone());
+            Some(Waiting { pid, command, how, polls, still: false })
         });
         self.waiting = waiting.or_else(|| self.waiting.take());
         if matches!(evidence.scan, Scan::Full | Scan::Unchanged) {

@@ -146,7 +146,31 @@ while True:
     text, last = text + got, now
 open(sys.argv[1], 'wb').write(text)
 ";
+    /// It takes pastes, and what follows one closely for a part of it.
+    const PASTES: &str = "
+import os, select, sys, time, tty
+tty.setraw(0)
+os.write(1, b'\\33[?2004hready> ')
+text, pasted = b'', 0
+while True:
+    while not select.select([0], [], [], .2)[0]: pass
+    got, now = os.read(0, 4096), time.monotonic()
+    if got == b'\\r' and now - pasted > .05: break
+    text += got
+    if b'\\33[201~' in got: pasted = now
+os.write(1, b'\\33[?2004l')
+text = text.replace(b'\\33[200~', b'').replace(b'\\33[201~', b'')
+open(sys.argv[1], 'wb').write(text)
+";
+    // One that is polled for, and one that is read.
+    let read = PASTES.replace("    while not select.select([0], [], [], .2)[0]: pass\n", "");
+    assert_ne!(read, PASTES);
     shell(async |shell| {
+        for script in [PASTES, &read] {
+            assert_eq!(victim(shell, script).await.wait_reason, WaitReason::StdinRead);
+            assert_prompt(&shell.send("a text of some length").await, Some(0));
+            assert_eq!(report(shell), "a text of some length");
+        }
         for script in [BURST, CLOCK] {
             assert_waits(&victim(shell, script).await, StateKind::Raw);
             assert_prompt(&shell.send("a text of some length").await, Some(0));
