@@ -6,9 +6,9 @@
 //! | B2 long line while a program runs | `a_long_line_is_refused_while_a_program_holds_the_terminal_and_taken_at_the_prompt` |
 //! | B3 late reader | `a_late_reader_of_keys_gets_every_byte` |
 //! | B4 megabyte | `a_here_document_of_a_megabyte_arrives_whole`, `many_lines_reach_the_one_reader_they_are_for` |
-//! | B5 tab | `input::a_tab_in_a_line_is_a_tab` |
+//! | B5 tab | `input::a_tab_in_a_line_is_a_tab`, `a_tab_at_a_continuation_prompt_is_a_tab` |
 //! | B6 `!` | `input::text_arrives_as_sent_or_not_at_all` |
-//! | B7 block | `an_editor_that_indents_gets_a_block_as_it_is`, `the_prompt_of_python_3_13_gets_a_block_as_it_is` |
+//! | B7 block | `a_line_editor_of_a_library_gets_a_block_as_it_is`, `an_editor_that_indents_gets_a_block_as_it_is`, `the_prompt_of_python_3_13_gets_a_block_as_it_is` |
 //! | B8 question | `queries::a_program_that_asks_and_waits_is_answered` |
 //! | B9 burst | `enter_submits_where_keys_that_come_together_are_a_paste`, `enter_comes_to_a_program_that_never_rests` |
 //! | B10 two senders | `input::two_senders_never_mix` |
@@ -29,6 +29,9 @@ const EDITOR: &str = include_str!("victims/editor.py");
 /// Long enough for a slow machine, and a bound that a wait for nobody reaches soon.
 const PATIENT: &str = "{ idleSilenceMs: 300, timeoutMs: 29000 }";
 const HASTY: &str = "{ idleSilenceMs: 300, timeoutMs: 400 }";
+
+/// With pastes, and without.
+const TERMS: [&str; 2] = ["xterm-256color", "dumb"];
 
 /// Starts a python script of this text, with a file to report to as its argument.
 async fn victim(shell: &Shell<'_>, script: &str) -> SendOutcome {
@@ -76,6 +79,40 @@ fn an_editor_that_indents_gets_a_block_as_it_is() {
         assert!(outcome.viewport.contains("['a', 'b']"), "{outcome:#?}");
         assert_prompt(&shell.type_only("\u{4}").await, Some(0));
     });
+}
+
+/// The same with Python's ordinary prompt, which readline reads line by line.
+#[test]
+fn a_line_editor_of_a_library_gets_a_block_as_it_is() {
+    const BLOCK: &str = "def f(x):
+    for n in x:
+        if n > 1:
+            return 'big'
+        else:
+            continue
+    return 'small'
+
+print(f([0, 1]), f([0, 2]))";
+    for term in TERMS {
+        bench(
+            &format!("{{ idleSilenceMs: 300, timeoutMs: 20000, term: {term} }}"),
+            async |bench| {
+                let shell = bench.open().await;
+                let started = shell.send("PYTHON_BASIC_REPL=1 python3 -q").await;
+                assert!(started.viewport.ends_with(">>> "), "{started:#?}");
+                for block in [BLOCK.to_owned(), BLOCK.replace("    ", "\t")] {
+                    let outcome = shell.send(&block).await;
+                    assert_eq!(outcome.wait_reason, WaitReason::StdinRead, "{term}: {outcome:#?}");
+                    assert!(
+                        outcome.viewport.ends_with("\nsmall big\n>>> "),
+                        "{term}: {outcome:#?}"
+                    );
+                    assert_eq!(outcome.input.unwrap().accepted, block.len() as u64 + 1);
+                }
+                assert_prompt(&shell.type_only("\u{4}").await, Some(0));
+            },
+        );
+    }
 }
 
 /// The same with the real one.
@@ -339,6 +376,22 @@ with open(sys.argv[1], 'w') as report:
         assert!(!outcome.viewport.contains("hunter2"), "a secret was shown");
         assert!(report(&shell) == format!("{lines}hunter2 last\n"));
     });
+}
+
+/// B5 in a here-document that goes on in a later send, also where nobody takes pastes.
+#[test]
+fn a_tab_at_a_continuation_prompt_is_a_tab() {
+    for term in TERMS {
+        bench(
+            &format!("{{ idleSilenceMs: 300, timeoutMs: 20000, term: {term} }}"),
+            async |bench| {
+                let shell = bench.open().await;
+                assert_waits(&shell.send("cat > h <<E\n\tone").await, StateKind::Continuation);
+                assert_prompt(&shell.send("\ttwo\nE").await, Some(0));
+                assert_eq!(std::fs::read_to_string(shell.path("h")).unwrap(), "\tone\n\ttwo\n");
+            },
+        );
+    }
 }
 
 /// What stands behind a here-document is not part of its paste.
