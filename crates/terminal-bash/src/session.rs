@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use dsh_core::{Cancel, async_trait, lock};
@@ -36,6 +36,8 @@ pub(crate) struct BashSession {
     motd: String,
     max_input_bytes: u64,
     status: watch::Receiver<SessionStatus>,
+    /// The task has ended all, and so ends; one that ends without has failed.
+    closed: Arc<AtomicBool>,
     reached: Reached,
     mailbox: mpsc::UnboundedSender<Request>,
     changes: Changes,
@@ -62,11 +64,13 @@ pub(crate) async fn open(
     let pid = shell.process.pid();
     let (mailbox, requests) = mpsc::unbounded_channel();
     let (status, watched) = watch::channel(SessionStatus::Running);
+    let closed = Arc::<AtomicBool>::default();
     let max_input_bytes = config.max_input_bytes;
     let reached = Reached::default();
     let limits = (Arc::clone(&reached), place);
     let name = format!("{}-{id}", agents::component::of_id(owner));
-    let task = Task::new(id.clone(), name, shell, config, (status, changes.clone()), limits);
+    let told = (status, Arc::clone(&closed), changes.clone());
+    let task = Task::new(id.clone(), name, shell, config, told, limits);
     let (ready, started) = oneshot::channel();
     let handle = tokio::spawn(task.run(requests, cancel, ready));
     let motd = match started.await {
@@ -87,6 +91,7 @@ pub(crate) async fn open(
         motd,
         max_input_bytes,
         status: watched,
+        closed,
         reached,
         mailbox,
         changes,
@@ -95,7 +100,27 @@ pub(crate) async fn open(
     })
 }
 
+/// What is told of a session whose task has failed.
+pub(crate) fn failed(id: &SessionId) -> TerminalError {
+    TerminalError::Backend(format!(
+        "the host's own task for terminal session {id} failed, and its processes were killed: close \
+         it and open another one"
+    ))
+}
+
 impl BashSession {
+    fn has_failed(&self) -> bool {
+        self.mailbox.is_closed() && !self.closed.load(Ordering::Acquire)
+    }
+
+    /// Why nobody answers any more.
+    fn gone(&self) -> TerminalError {
+        if self.has_failed() {
+            return failed(&self.id);
+        }
+        TerminalError::NoSession { id: self.id.to_string() }
+    }
+
     fn require_running(&self) -> Result<(), TerminalError> {
         if self.status() == SessionStatus::Running {
             return Ok(());
@@ -117,9 +142,7 @@ impl BashSession {
             self.mailbox.clone(),
             self.changes.clone(),
         );
-        self.mailbox
-            .send(request(settler))
-            .map_err(|_| TerminalError::NoSession { id: self.id.to_string() })?;
+        self.mailbox.send(request(settler)).map_err(|_| self.gone())?;
         Ok(Arc::new(operation))
     }
 
@@ -129,9 +152,13 @@ impl BashSession {
         request: impl FnOnce(oneshot::Sender<T>) -> Request,
     ) -> Result<T, TerminalError> {
         let (reply, answer) = oneshot::channel();
-        let gone = || TerminalError::NoSession { id: self.id.to_string() };
-        self.mailbox.send(request(reply)).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())
+        self.mailbox.send(request(reply)).map_err(|_| self.gone())?;
+        if let Ok(answer) = answer.await {
+            return Ok(answer);
+        }
+        // A request is dropped a moment before the mailbox.
+        self.mailbox.closed().await;
+        Err(self.gone())
     }
 }
 
@@ -146,7 +173,11 @@ impl TerminalSession for BashSession {
     }
 
     fn status(&self) -> SessionStatus {
-        self.status.borrow().clone()
+        let status = self.status.borrow().clone();
+        if status == SessionStatus::Running && self.has_failed() {
+            return SessionStatus::Exited { exit_code: None, signal: None };
+        }
+        status
     }
 
     fn limit(&self) -> Option<String> {

@@ -13,6 +13,8 @@ use dsh_core::{Cancel, lock};
 use terminal::{Changes, OutputDelta, SendOutcome, SessionId, Shown, TerminalError};
 use tokio::sync::watch;
 
+use crate::session::failed;
+
 /// Who takes output of one exchange. The job's own is the first.
 pub(crate) type Follower = u64;
 pub(crate) const JOB: Follower = 0;
@@ -106,8 +108,11 @@ impl Drop for Settler {
         self.settled.send_if_modified(|settled| {
             let open = settled.is_none();
             if open {
-                *settled =
-                    Some(Err(TerminalError::SessionClosing { id: self.session.to_string() }));
+                *settled = Some(Err(if std::thread::panicking() {
+                    failed(&self.session)
+                } else {
+                    TerminalError::SessionClosing { id: self.session.to_string() }
+                }));
             }
             open
         });

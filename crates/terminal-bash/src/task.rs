@@ -22,7 +22,10 @@ use std::{
     collections::VecDeque,
     num::NonZeroU16,
     ops::ControlFlow,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -76,6 +79,8 @@ pub(crate) struct Task {
     judge: Judge,
     config: Arc<Config>,
     status: watch::Sender<SessionStatus>,
+    /// To be set when all has ended.
+    closed: Arc<AtomicBool>,
     /// From when moments are counted.
     epoch: Instant,
     limits: Meter,
@@ -140,7 +145,7 @@ impl Task {
         name: String,
         Shell { process, nonce, far }: Shell,
         config: Arc<Config>,
-        (status, changes): (watch::Sender<SessionStatus>, Changes),
+        (status, closed, changes): (watch::Sender<SessionStatus>, Arc<AtomicBool>, Changes),
         (reached, place): (Reached, PlaceTaken),
     ) -> Self {
         let mut screen = new_screen(&config);
@@ -163,6 +168,7 @@ impl Task {
             far,
             config,
             status,
+            closed,
             epoch: epoch(),
             settled_at: Moment::ZERO,
             live: None,
@@ -604,6 +610,7 @@ impl Task {
             self.conclude(&settled).await;
         }
         if ended.is_ok() {
+            self.closed.store(true, Ordering::Release);
             self.end_watches();
             self.end_viewing();
         }

@@ -1,5 +1,6 @@
 //! What breaks such tools in the field, each with the right answer, on a real bash.
 
+mod brittle;
 mod dialects;
 mod ends;
 mod hidden;
