@@ -380,9 +380,12 @@ async fn a_host_that_is_process_1_collects_orphans() {
         let sent = server.call(id, "terminal_send", &json!({ "sessionId": "pty-1", "text": text }));
         sent["content"][0]["text"].as_str().unwrap().to_owned()
     };
+    let unmarked = "for i in $(seq 200); do \
+                    env -i bash -c 'ulimit -R 1000; exec setsid -f true'; done; echo started";
     assert!(said(2, orphans).contains("\nstarted\n"));
-    assert!(said(3, "cat /proc/1/comm").contains("\ndsh\n"));
-    let mut id = 3;
+    assert!(said(3, unmarked).contains("\nstarted\n"));
+    assert!(said(4, "cat /proc/1/comm").contains("\ndsh\n"));
+    let mut id = 4;
     wait_until("no zombie is left", || {
         id += 1;
         said(id, count).contains("\nzombies: 0\n")

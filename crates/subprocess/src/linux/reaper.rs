@@ -1,12 +1,18 @@
 //! Collecting orphans that were given to the host, and nothing else.
 //!
-//! The host is the reaper of its descendants' orphans. A dead orphan of a session is told from a
-//! child that the host itself waits for by the mark that every process of a session inherits and
-//! that can still be read of the dead.
+//! The host is the reaper of its descendants' orphans. The kernel does not say of a child whether it was
+//! born as one or given later. A dead orphan is told from a child that some part of the host waits for by
+//! what can still be read of the dead:
 //!
-//! - A leader is never collected here: it is known from before its start was seen to succeed.
-//! - A child that another part of the host starts is never collected here, whatever session it
-//!   made for itself: its exit status is somebody else's.
+//! - it carries the mark that every process of a session inherits;
+//! - it is in a session that is neither the host's nor its own: a child of the host is born into the
+//!   host's, and leaves it for its own alone (a host that changes its session does so before it
+//!   starts anything);
+//! - it is in a session of its own, was given to the main thread, to which the kernel gives orphans, and
+//!   the host has said that it [starts nothing else](start_nothing_else).
+//!
+//! A leader is never collected here: it is known from before its start was seen to succeed. Nor is
+//! whoever is in the host's session.
 
 use std::{
     collections::HashMap,
@@ -22,13 +28,20 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{mark::HostMark, members::Signs, procfs::Proc};
+use super::{
+    mark::HostMark,
+    members::Signs,
+    procfs::{Proc, Stat},
+    tree,
+};
 
 /// Held shared while a leader is started, so that no sweep sees one that is not known yet.
 static STARTING: RwLock<()> = RwLock::new(());
 static LEADERS: Mutex<Option<HashMap<i32, Signs>>> = Mutex::new(None);
 /// No leader may be started any more.
 static REFUSING: AtomicBool = AtomicBool::new(false);
+/// The host starts no process that makes a session of its own.
+static ALONE: AtomicBool = AtomicBool::new(false);
 
 /// Starts a leader through `start`, which answers its number, and remembers it, with the signs
 /// `signs` makes of the number.
@@ -71,6 +84,11 @@ pub(crate) fn refuse_starts() {
     REFUSING.store(true, Ordering::SeqCst);
 }
 
+/// The host says that whoever makes a session of its own was not started by it, leaders apart.
+pub(crate) fn start_nothing_else() {
+    ALONE.store(true, Ordering::SeqCst);
+}
+
 /// Whether the start of some leader is under way.
 pub(crate) fn is_starting() -> bool {
     matches!(STARTING.try_write(), Err(TryLockError::WouldBlock))
@@ -109,14 +127,34 @@ pub(crate) async fn run(stop: CancellationToken) -> anyhow::Result<()> {
 /// Collects the orphans that are dead now. Blocks for a walk over the host's children.
 pub(crate) fn sweep() {
     let _no_start = unwind::write(&STARTING);
-    let (Some(proc), Some(host)) = (Proc::open(), HostMark::drawn()) else { return };
-    for pid in proc.children(getpid().as_raw_nonzero().get()) {
-        let orphan = proc
-            .stat(pid)
-            .is_some_and(|it| it.is_dead() && !is_leader(pid) && host.is_on(&proc, pid));
+    let (Some(proc), Some(mark)) = (Proc::open(), HostMark::drawn()) else { return };
+    let pid = getpid().as_raw_nonzero().get();
+    let Some(session) = tree::session_of_host(&proc) else { return };
+    let alone = ALONE.load(Ordering::SeqCst);
+    let given = if alone { proc.thread_children(pid, pid) } else { Vec::new() };
+    let host = Host { session, given };
+    for pid in proc.children(pid) {
+        let orphan = proc.stat(pid).is_some_and(|it| {
+            it.is_dead() && !is_leader(pid) && (mark.is_on(&proc, pid) || host.was_given(&it))
+        });
         if orphan {
             collect(pid);
         }
+    }
+}
+
+/// What tells a child of this process from one that it was given.
+struct Host {
+    session: i32,
+    /// Those whom it cannot have started if they have a session of their own.
+    given: Vec<i32>,
+}
+
+impl Host {
+    /// Whether this process cannot have started `child`, which is no leader.
+    fn was_given(&self, child: &Stat) -> bool {
+        child.session != self.session
+            && (child.session != child.pid || self.given.contains(&child.pid))
     }
 }
 
@@ -128,5 +166,33 @@ pub(crate) fn collect(pid: i32) {
         && error != rustix::io::Errno::CHILD
     {
         tracing::debug!(pid, %error, "an orphan was not collected");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_have_been_started_here_is_left_alone() {
+        let child = |session| {
+            let text = format!("7 (x) Z 1 7 {session} 0 -1 0 0 0 0 0 0 0 0 0 0 0 0 1 0 9 0");
+            Stat::parse(text.as_bytes()).unwrap()
+        };
+        for (session, given, expected) in [
+            // As it was born.
+            (5, vec![], false),
+            (5, vec![7], false),
+            // It made one.
+            (7, vec![], false),
+            (7, vec![8], false),
+            (7, vec![7], true),
+            // It was born into another one.
+            (6, vec![], true),
+            (0, vec![], true),
+        ] {
+            let host = Host { session: 5, given };
+            assert_eq!(host.was_given(&child(session)), expected, "{session} {:?}", host.given);
+        }
     }
 }

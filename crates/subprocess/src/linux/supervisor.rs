@@ -23,7 +23,7 @@ use super::{
     controllers,
     mark::HostMark,
     procfs::Proc,
-    remains, sys,
+    reaper, remains, sys,
     target::Identity,
 };
 
@@ -46,7 +46,8 @@ pub enum Reach {
     /// The processes of sessions, which are known by their marks.
     Sessions,
     /// Everything that the host starts, if the host may have a control group of its own, which it
-    /// then moves into; else those of sessions. For a host that starts nothing else.
+    /// then moves into; else those of sessions. For a host that starts nothing else: of its own children,
+    /// one that makes a session for itself may be taken for an orphan and be collected when it is dead.
     Everything,
 }
 
@@ -60,6 +61,9 @@ pub enum Reach {
 /// The supervisor is a child of this process and ends soon after it. Its memory is shared with this
 /// process as far as neither changes it.
 pub fn start_supervisor(reach: Reach) -> Result<(), SupervisorError> {
+    if reach == Reach::Everything {
+        reaper::start_nothing_else();
+    }
     let at = |step| move |source| SupervisorError { step, source };
     let host =
         HostMark::own().map_err(|error| at("draw a mark")(io::Error::other(error.to_string())))?;
