@@ -2,6 +2,8 @@
 //!
 //! - Whoever carries a mark of that host was started in one of its sessions, and so was everything
 //!   below it. Nothing else is touched, least of all what another host has started.
+//! - A look that finds nobody is believed if nobody was born during it. Where somebody always is, a
+//!   few of them are, after strikes at those who were given away by their parents' end.
 //! - Needs no runtime, and waits for nothing but the ends.
 
 use std::{
@@ -30,8 +32,12 @@ const BOUND: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 /// Looks in a row that must find nobody: one may miss who is being born.
 const EMPTY_LOOKS: usize = 2;
-/// Looks of the kind that meets who is gone before a whole look is over.
+/// Those that must where somebody was born meanwhile.
+const DOUBTED_LOOKS: usize = 4;
+/// Looks at the newest orphans alone, as long as there are any, before each whole look.
 const STRIKES: usize = 20;
+/// Who goes on as ever new processes is among these.
+const NEWEST: usize = 16;
 /// Ends watched at once.
 const MAX_WATCHED: usize = 256;
 
@@ -62,25 +68,29 @@ pub(super) fn find(proc: &Proc, host: HostMark) -> Vec<Stat> {
 pub(super) fn end(proc: &Proc, host: HostMark) -> Vec<Stat> {
     let begin = Instant::now();
     let mut asked: HashSet<Identity> = HashSet::new();
-    let mut empty = 0;
+    let (mut empty, mut doubted) = (0, 0);
     loop {
+        let before = proc.youngest();
         let found = find(proc, host);
-        empty = if found.is_empty() { empty + 1 } else { 0 };
+        let is_whole = proc.youngest() == before;
         let passed = begin.elapsed();
-        if empty == EMPTY_LOOKS || passed >= BOUND {
+        // The usual case is that the host has ended its sessions: then nobody is here to be asked.
+        let nobody = asked.is_empty() && found.is_empty();
+        let may_strike = nobody || passed >= GRACE;
+        empty = if found.is_empty() { empty + 1 } else { 0 };
+        doubted = if found.is_empty() && !is_whole && may_strike { doubted + 1 } else { 0 };
+        let believed = empty >= EMPTY_LOOKS && (is_whole || doubted >= DOUBTED_LOOKS);
+        if believed || passed >= BOUND {
             return found;
         }
-        if asked.is_empty() && found.is_empty() {
-            // The usual case: the host has ended its sessions.
+        if may_strike {
+            strike_orphans(proc, host);
+        }
+        if nobody {
             continue;
         }
         let ends: Vec<_> = found.iter().take(MAX_WATCHED).filter_map(|it| open(proc, it)).collect();
         if passed >= GRACE {
-            for _ in 0..STRIKES {
-                if !strike(proc, all_but_own(proc), |pid| host.is_on(proc, pid)) {
-                    break;
-                }
-            }
             // Whoever starts others goes before them.
             for stat in found.iter().rev() {
                 if let Err(error) = kill_exactly(proc, stat) {
@@ -96,9 +106,24 @@ pub(super) fn end(proc: &Proc, host: HostMark) -> Vec<Stat> {
     }
 }
 
-fn all_but_own(proc: &Proc) -> Vec<i32> {
+/// Kills those whom a whole look would come too late for: whoever is given away by the end of a parent is
+/// given to an ancestor of this process, as the host's own children were.
+fn strike_orphans(proc: &Proc, host: HostMark) {
     let own = getpid().as_raw_nonzero().get();
-    proc.processes().into_iter().filter(|&it| it != own).collect()
+    let parent = |it: &i32| proc.stat(*it).map(|it| it.parent).filter(|&it| it > 0);
+    let ancestors: Vec<i32> = std::iter::successors(Some(own), parent).take(MAX_WATCHED).collect();
+    for _ in 0..STRIKES {
+        let before = proc.youngest();
+        let mut orphans: Vec<_> = ancestors.iter().flat_map(|&it| proc.children(it)).collect();
+        orphans.retain(|&it| it != own);
+        orphans.sort_unstable_by_key(|&it| std::cmp::Reverse(it));
+        orphans.truncate(NEWEST);
+        let struck = strike(proc, orphans, |pid| host.is_on(proc, pid));
+        // Who ended before it was met has perhaps left a child.
+        if !struck && proc.youngest() == before {
+            break;
+        }
+    }
 }
 
 /// A shell hears HUP, a program TERM, and one that is stopped neither before it goes on.
@@ -122,6 +147,46 @@ fn wait(pidfds: &[OwnedFd], until: Instant) {
     for pidfd in pidfds {
         if !ready(&mut [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)]) {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::*;
+    use crate::linux::mark::VARIABLE;
+
+    /// Each of its processes lives for a moment, in a session of its own, and starts the next. Nobody but
+    /// its mark tells whose it is: its host is gone, and had no control group.
+    #[test]
+    fn one_that_goes_on_as_ever_new_processes_is_met() {
+        let proc = Proc::open().unwrap();
+        for (round, pause) in (1_u32..).zip(["0.002", "0"]) {
+            let own = std::process::id();
+            let mark = format!("{:08x}", 1 << 30 | own << 2 | round);
+            let folder = tempfile::tempdir().unwrap();
+            let script = format!(
+                "import os,time\nopen('begun','w')\nwhile not time.sleep({pause}):\n \
+                 if os.fork(): os._exit(0)\n os.setsid()\n"
+            );
+            let argument = format!("comet-{mark}");
+            let started = Command::new("python3")
+                .args(["-c", &script, &argument])
+                .env(VARIABLE, format!("{mark}00000007"))
+                .current_dir(folder.path())
+                .status();
+            assert!(started.unwrap().success());
+            assert!(folder.path().join("begun").exists());
+            assert_eq!(end(&proc, HostMark::parse(&mark).unwrap()), []);
+            for _ in 0..20 {
+                let flies = proc.processes().into_iter().any(|pid| {
+                    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                    String::from_utf8_lossy(&line).contains(&argument)
+                });
+                assert!(!flies, "a pause of {pause} s");
+            }
         }
     }
 }

@@ -6,6 +6,9 @@
 //!   nothing else is left.
 //! - A last look at the whole process table, and KILL for whoever it finds. Success means that it
 //!   found nothing, or only processes that refused our signals for the second time.
+//! - A look during which somebody was born, anywhere on the machine, may have missed who was. Without a
+//!   control group, which misses nobody, it is made again; on a machine that starts processes all the
+//!   time the last of a few is believed, after as many strikes at whoever was given to the host.
 //! - Nothing is waited for but the ends themselves, within the grace.
 
 use std::{
