@@ -25,7 +25,10 @@ use std::{
 
 use dsh_core::lock;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::statfs,
+};
 
 use super::target::Identity;
 
@@ -159,6 +162,14 @@ impl Group {
     pub(super) fn remove(&self) -> bool {
         remove(&self.0)
     }
+}
+
+/// Whether a folder is one of the kernel's control groups: anything may be in another that looks like it.
+pub(super) fn is_kernels(folder: &Path) -> bool {
+    const VERSION_1: u64 = 0x0027_e0eb;
+    const VERSION_2: u64 = 0x6367_7270;
+    let kind = statfs(folder).ok().and_then(|it| u64::try_from(it.f_type).ok());
+    kind.is_some_and(|it| [VERSION_1, VERSION_2].contains(&it))
 }
 
 /// The group of one session, which is removed when nobody has it any more.

@@ -190,8 +190,13 @@ pub(super) fn own_folders() -> Vec<PathBuf> {
 }
 
 /// Ends everybody in the groups of version 1 that the host `host`, which is dead, left in `folder`,
-/// and removes them; false if one stays.
+/// and removes them; false if one stays. In a folder that is none of the kernel's there are none, whatever
+/// it holds.
 pub(super) fn end_left(proc: &Proc, folder: &Path, host: Identity) -> bool {
+    !cgroup::is_kernels(folder) || end_below(proc, folder, host)
+}
+
+fn end_below(proc: &Proc, folder: &Path, host: Identity) -> bool {
     let prefix = format!("{}-", cgroup::name(host));
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let its = entries.filter(|it| it.file_name().to_string_lossy().starts_with(&prefix));
@@ -322,7 +327,7 @@ mod tests {
         let left = [make("dsh-7-9-1"), make("dsh-7-9-12")];
         let others = [make("dsh-7-99-1"), make("dsh-77-9-1"), make("dsh-7-9"), make("other")];
         let proc = Proc::open().unwrap();
-        assert!(end_left(&proc, folder.path(), (7, 9)));
+        assert!(end_below(&proc, folder.path(), (7, 9)));
         assert_eq!(left.map(|it| it.exists()), [false; 2]);
         assert_eq!(others.map(|it| it.exists()), [true; 4]);
         assert!(end_left(&proc, Path::new("/no/such"), (7, 9)));

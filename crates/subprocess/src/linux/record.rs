@@ -182,6 +182,7 @@ pub(super) fn sweep(folder: &Path) -> io::Result<()> {
         let found = remains::find(&proc, record.mark).len();
         let left = remains::end(&proc, record.mark);
         let group = record.group.as_deref().and_then(|it| Group::of_record(it, record.host));
+        let group = group.filter(|it| cgroup::is_kernels(it.path()));
         let mut emptied = group.is_none_or(|it| it.end());
         for folder in record.bounded.iter().map(Path::new).filter(|it| it.is_absolute()) {
             emptied &= controllers::end_left(&proc, folder, record.host);
@@ -280,6 +281,36 @@ mod tests {
         fs::set_permissions(&hosts, fs::Permissions::from_mode(0o770)).unwrap();
         assert!(sweep(&hosts).unwrap_err().to_string().contains("0700"));
         assert!(write(&hosts).is_err());
+    }
+
+    /// Whoever may write in the folder of records names what he likes as a group.
+    #[test]
+    fn a_forged_group_kills_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let hosts = folder.path().join("hosts");
+        fs::DirBuilder::new().mode(0o700).create(&hosts).unwrap();
+        let mut victim = std::process::Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+        let (_, record) = own();
+        let (pid, start) = (i32::MAX, 9);
+        let forged = folder.path().join(format!("dsh-{pid}-{start}"));
+        for group in [forged.clone(), folder.path().join(format!("dsh-{pid}-{start}-1"))] {
+            fs::create_dir(&group).unwrap();
+            fs::write(group.join("cgroup.procs"), format!("{}\n", victim.id())).unwrap();
+            fs::write(group.join("cgroup.kill"), "").unwrap();
+        }
+        let record = Record {
+            host: (pid, start),
+            mark: HostMark::parse("7fffffff").unwrap(),
+            group: Some(forged.display().to_string()),
+            bounded: vec![folder.path().display().to_string()],
+            ..record
+        };
+        fs::write(hosts.join(record.name()), record.text()).unwrap();
+        sweep(&hosts).unwrap();
+        assert_eq!(victim.try_wait().unwrap(), None);
+        assert_eq!(fs::read_to_string(forged.join("cgroup.kill")).unwrap(), "");
+        victim.kill().unwrap();
+        victim.wait().unwrap();
     }
 
     #[test]
