@@ -4,6 +4,7 @@
 //! - what a confined program starts is confined like it: it cannot leave its namespaces;
 //! - files are changed in any way only below the folders that the policy names; reading and running
 //!   programs is free everywhere;
+//! - the host's own folder is not, also where it is below one of these;
 //! - terminals and the devices without content can be written, all other devices cannot be used;
 //! - a confined network is the loopback interface of the sandbox alone;
 //! - what cannot be enforced here is refused before anything is started;
@@ -47,7 +48,7 @@ impl SandboxProvider for Bubblewrap {
             }
         }
         #[cfg(target_os = "linux")]
-        return namespaces::make(&[], network).map(|_| ());
+        return namespaces::make(&[], None, network).map(|_| ());
         #[cfg(not(target_os = "linux"))]
         Err(Refusal("namespaces are a part of Linux, and this is another system".to_owned()))
     }

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use sandbox_policy::{DEVICES, Network, Policy, Refusal};
+use sandbox_policy::{DEVICES, Exposed, Network, Policy, Refusal};
 
 /// What runs in the namespaces until they are open: it says its number, and waits for the end of its
 /// input.
@@ -18,14 +18,18 @@ const HOLDER: [&str; 3] = ["/bin/sh", "-c", "echo $$; read -r _"];
 
 /// The namespaces in which `policy`, whose mode confines, holds.
 pub(crate) fn of(policy: &Policy) -> Result<Arc<[OwnedFd]>, Refusal> {
-    make(&policy.writable()?, policy.network)
+    make(&policy.writable()?, policy.exposed()?.as_ref(), policy.network)
 }
 
-/// Namespaces in which files can be written in `folders` alone. Blocks until `bwrap` has made them, a
+/// Namespaces in which files can be written in `folders` alone, but not in the host's own. Blocks until `bwrap` has made them, a
 /// few milliseconds.
-pub(crate) fn make(folders: &[PathBuf], network: Network) -> Result<Arc<[OwnedFd]>, Refusal> {
+pub(crate) fn make(
+    folders: &[PathBuf],
+    exposed: Option<&Exposed>,
+    network: Network,
+) -> Result<Arc<[OwnedFd]>, Refusal> {
     let mut child = Command::new("bwrap")
-        .args(arguments(folders, network))
+        .args(arguments(folders, exposed, network))
         .args(HOLDER)
         .env("LC_ALL", "C")
         .current_dir("/")
@@ -64,7 +68,7 @@ fn open(child: &mut Child, network: Network) -> io::Result<Arc<[OwnedFd]>> {
     names.into_iter().map(open).collect()
 }
 
-fn arguments(folders: &[PathBuf], network: Network) -> Vec<OsString> {
+fn arguments(folders: &[PathBuf], exposed: Option<&Exposed>, network: Network) -> Vec<OsString> {
     // A user namespace even for root: its rights end at the sandbox.
     let mut arguments: Vec<OsString> = vec!["--unshare-user".into()];
     if network == Network::None {
@@ -87,6 +91,13 @@ fn arguments(folders: &[PathBuf], network: Network) -> Vec<OsString> {
     for folder in folders {
         bind("--bind", folder, folder);
     }
+    if let Some(Exposed { home, between, .. }) = exposed {
+        // What something is mounted at keeps its name.
+        for folder in between {
+            bind("--bind", folder, folder);
+        }
+        bind("--ro-bind", home, home);
+    }
     arguments.push("--".into());
     arguments
 }
@@ -97,11 +108,20 @@ mod tests {
 
     #[test]
     fn what_may_be_written_is_bound_over_what_may_not() {
-        let all = arguments(&["/w".into(), "/t".into()], Network::None);
+        let all = arguments(&["/w".into(), "/t".into()], None, Network::None);
         let all: Vec<_> = all.iter().map(|it| it.to_str().unwrap()).collect();
         assert_eq!(all[..5], ["--unshare-user", "--unshare-net", "--ro-bind", "/", "/"]);
         assert_eq!(all[all.len() - 7..], ["--bind", "/w", "/w", "--bind", "/t", "/t", "--"]);
         assert!(all.windows(3).any(|it| it == ["--dev-bind", "/dev/null", "/dev/null"]));
-        assert!(!arguments(&[], Network::Full).contains(&"--unshare-net".into()));
+        let exposed = Exposed {
+            home: "/w/a/.dsh".into(),
+            between: vec!["/w/a".into()],
+            writable: "/w".into(),
+        };
+        let kept = arguments(&["/w".into()], Some(&exposed), Network::Full);
+        let kept: Vec<_> = kept.iter().map(|it| it.to_str().unwrap()).collect();
+        let last = ["--bind", "/w/a", "/w/a", "--ro-bind", "/w/a/.dsh", "/w/a/.dsh", "--"];
+        assert_eq!(kept[kept.len() - 7..], last);
+        assert!(!arguments(&[], None, Network::Full).contains(&"--unshare-net".into()));
     }
 }

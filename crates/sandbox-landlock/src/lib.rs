@@ -23,7 +23,8 @@ use std::sync::Arc;
 
 use dsh_core::{Claim, Ctx, Deps, Finding, Plugin, Provided, async_trait, plugin::NoConfig};
 use sandbox_policy::{
-    Network, Policy, Refusal, SANDBOX_PROVIDER, SandboxMode, SandboxPolicy, SandboxProvider,
+    Network, PID_NAMESPACE_SANDBOX, Policy, Refusal, SANDBOX_PROVIDER, SandboxMode, SandboxPolicy,
+    SandboxProvider,
 };
 use subprocess::Confinement;
 
@@ -99,7 +100,9 @@ impl Plugin for SandboxLandlockPlugin {
     type Provide = ();
 
     fn claims(_: &NoConfig) -> Vec<Claim> {
-        vec![Claim::takes(SANDBOX_PROVIDER, Self::NAME, "")]
+        [SANDBOX_PROVIDER, PID_NAMESPACE_SANDBOX]
+            .map(|it| Claim::takes(it, Self::NAME, ""))
+            .to_vec()
     }
 
     async fn setup(

@@ -9,7 +9,7 @@ use landlock::{
     PathFd, PathFdError, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _,
     RulesetError, Scope,
 };
-use sandbox_policy::{DEVICES, Network, Policy, Refusal};
+use sandbox_policy::{DEVICES, Exposed, Network, Policy, Refusal};
 
 /// Everything that changes files. Since version 3 (Linux 6.2): before it, a file could be cut
 /// without being opened.
@@ -94,6 +94,15 @@ pub(crate) fn limits() -> Vec<&'static str> {
 /// The ruleset that enforces `policy`, whose mode confines.
 pub(crate) fn ruleset(policy: &Policy) -> Result<OwnedFd, Refusal> {
     supported(policy.network)?;
+    if let Some(Exposed { home, writable, .. }) = policy.exposed()? {
+        return Err(refuse(format!(
+            "the host's own folder `{}` is below `{}`, which sessions may write to, and Landlock makes no \
+             exceptions below such a folder: work in another folder, set DSH_HOME to one outside, or \
+             use the row `sandbox-bubblewrap`, which can",
+            home.display(),
+            writable.display()
+        )));
+    }
     let mut rules = create(policy.network).map_err(refused)?;
     // Before version 5 the kernel knows no such right to grant.
     let device = AccessFs::WriteFile

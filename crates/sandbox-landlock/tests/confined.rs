@@ -60,6 +60,7 @@ with_each_provider! {
     the_network_is_what_the_policy_says,
     processes_outside_are_out_of_reach,
     what_cannot_be_confined_is_refused_before_anything_starts,
+    the_hosts_own_folder_is_not_written,
 }
 
 /// A host in a mode, one agent, its shell, and folders inside and outside.
@@ -437,6 +438,54 @@ fn processes_outside_are_out_of_reach(provider: &Provider) {
             assert_eq!(u64::from_str_radix(set, 16).unwrap() & around, 0, "{line}");
         }
         confined.end().await;
+    });
+}
+
+/// A session that could write there could choose what the next host starts with.
+fn the_hosts_own_folder_is_not_written(provider: &Provider) {
+    alone(async {
+        let temporary = TempDir::new().unwrap();
+        let home = temporary.path().join("a/b/home");
+        let rows = format!(
+            "- name: terminal\n- name: terminal-bash\n- name: {}\n- name: sandbox-policy\n  config: \
+             {{ mode: workspace-write, writableFolders: ['{}'], home: '{}' }}\n",
+            provider.enforces.name(),
+            temporary.path().display(),
+            home.display(),
+        );
+        let host = TestHost::boot(&rows).await;
+        let agent = host.agent(&format!("agent-{}", std::process::id()));
+        let outside = TempDir::new().unwrap();
+        let mut confined = Confined { host, agent, id: String::new(), temporary, outside };
+        match confined.open().await {
+            Err(error) => {
+                assert_eq!(provider.enforces.name(), "sandbox-landlock", "{error}");
+                assert_eq!(error.code(), "SHELL_START_FAILED");
+                let says = format!("`{}` is below", home.display());
+                assert!(error.to_string().contains(&says), "{error}");
+                confined.host.dispose().await.unwrap();
+            }
+            Ok(id) => {
+                assert_eq!(provider.enforces.name(), "sandbox-bubblewrap");
+                confined.id = id;
+                fs::write(home.join("patch.yml"), "kept\n").unwrap();
+                let before = picture(&home);
+                for attempt in [
+                    "echo x > $T/a/b/home/patch.yml",
+                    "rm -f $T/a/b/home/patch.yml",
+                    "mkdir $T/a/b/home/hosts",
+                    "mv $T/a/b/home $T/moved",
+                    "mv $T/a/b $T/moved",
+                    "mv $T/a $T/moved",
+                    "umount $T/a/b/home",
+                ] {
+                    assert_ne!(confined.status(attempt).await, 0, "{attempt}");
+                    assert_eq!(picture(&home), before, "{attempt}");
+                }
+                confined.works("echo x > $T/a/b/new && mv $T/a/b/new $T/moved").await;
+                confined.end().await;
+            }
+        }
     });
 }
 

@@ -4,6 +4,8 @@
 //! - a mode that confines is never silently ignored: [`PolicyRegistry::require_enforceable`], which
 //!   every backend asks before it starts a process, fails for a policy that no mounted
 //!   [`SandboxProvider`] enforces as a whole, and so does the start of a host with such a default;
+//! - a confined process does not write to the host's own folder, wherever that is: what the host reads
+//!   there at its next start is nothing that a session has written;
 //! - an agent's mode does not change under its sessions: [`PolicyRegistry::set_mode`] asks every
 //!   activity probe, and no policy is handed out while it decides.
 //!
@@ -20,8 +22,8 @@ use dsh_core::Service;
 
 pub use crate::{
     plugin::{SandboxPolicyConfig, SandboxPolicyPlugin},
-    policy::{DEVICES, Network, Policy, SandboxMode},
-    provider::{Refusal, SANDBOX_PROVIDER, SandboxProvider},
+    policy::{DEVICES, Exposed, Network, Policy, SandboxMode},
+    provider::{PID_NAMESPACE_SANDBOX, Refusal, SANDBOX_PROVIDER, SandboxProvider},
     registry::{ActivityProbe, Enforced, PolicyError, PolicyRegistry},
 };
 

@@ -6,7 +6,8 @@ use agents::Agents;
 use dsh_core::{Claim, ConfigError, Ctx, Deps, Plugin, Provided, async_trait};
 
 use crate::{
-    Network, PolicyError, PolicyRegistry, SANDBOX_PROVIDER, SandboxMode, SandboxPolicy,
+    Network, PID_NAMESPACE_SANDBOX, PolicyError, PolicyRegistry, SANDBOX_PROVIDER, SandboxMode,
+    SandboxPolicy,
     policy::{is_folder_to_allow, temporary_folders},
 };
 
@@ -23,6 +24,9 @@ pub struct SandboxPolicyConfig {
     /// default the temporary ones: /tmp, /var/tmp, /dev/shm and `$TMPDIR`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writable_folders: Option<Vec<PathBuf>>,
+    /// Folder of the host, which no confined session may write to, instead of `DSH_HOME`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<PathBuf>,
 }
 
 /// Provides [`SandboxPolicy`].
@@ -67,7 +71,12 @@ impl Plugin for SandboxPolicyPlugin {
         let mode = config.mode;
         let without = PolicyError::NoProvider { mode: mode.name() }.to_string();
         let claim = Claim::needs(SANDBOX_PROVIDER, "mode", without);
-        mode.is_confined().then_some(claim).into_iter().collect()
+        if mode.is_confined() {
+            vec![claim]
+        } else {
+            // Nothing is in the way of a namespace.
+            vec![Claim::takes(PID_NAMESPACE_SANDBOX, mode.name(), "mode")]
+        }
     }
 
     async fn setup(
@@ -78,7 +87,9 @@ impl Plugin for SandboxPolicyPlugin {
         let folders = config
             .writable_folders
             .unwrap_or_else(|| temporary_folders(std::env::var_os("TMPDIR").map(PathBuf::from)));
-        let registry = Arc::new(PolicyRegistry::new(config.mode, config.network, folders));
+        // Without one the host keeps no files.
+        let home = dsh_core::home::folder(config.home.as_deref()).ok();
+        let registry = Arc::new(PolicyRegistry::new(config.mode, config.network, folders, home));
         let to_check = Arc::clone(&registry);
         ctx.when_started(move || async move { Ok(to_check.check_mode(to_check.default_mode())?) });
         Ok(registry)

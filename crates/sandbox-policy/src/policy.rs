@@ -1,7 +1,7 @@
 //! The terms: what may be written and reached.
 
 use std::{
-    os::unix::fs::MetadataExt as _,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
 };
 
@@ -108,6 +108,21 @@ pub struct Policy {
     /// Absolute paths of the folders besides the workspace that `workspace-write` may write to.
     /// They existed when the host started.
     pub writable_folders: Vec<PathBuf>,
+    /// Absolute path of the folder in which the host keeps files of its own, where it has one: no
+    /// confined process may write there, wherever it is. What the host reads at its next start is in it.
+    pub home: Option<PathBuf>,
+}
+
+/// The host's own folder where it is among what may be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exposed {
+    /// The folder.
+    pub home: PathBuf,
+    /// Those between it and the folder that may be written, outermost first: by another name of one of
+    /// them the host's would be another one.
+    pub between: Vec<PathBuf>,
+    /// The folder that may be written.
+    pub writable: PathBuf,
 }
 
 /// Folders and devices that stay writable in every mode: what has no content of its own. A system may
@@ -131,6 +146,35 @@ impl Policy {
         }
         let folders = std::iter::once(&self.workspace_root).chain(&self.writable_folders);
         folders.map(|folder| check_writable(folder).map(|()| folder.clone())).collect()
+    }
+
+    /// Where the host's own folder is below one that may be written, without links; it is made then if it
+    /// is not there.
+    pub fn exposed(&self) -> Result<Option<Exposed>, Refusal> {
+        let Some(home) = &self.home else { return Ok(None) };
+        let writable = self.writable()?;
+        let real: Vec<_> = writable.iter().filter_map(|it| it.canonicalize().ok()).collect();
+        // The outermost one, so that all between are named.
+        let around = |path: &Path| {
+            let found = real.iter().filter(|it| path.starts_with(it));
+            found.min_by_key(|it| it.as_os_str().len()).cloned()
+        };
+        let nearest = home.ancestors().find_map(|it| it.canonicalize().ok());
+        if nearest.is_none_or(|it| around(&it).is_none()) {
+            return Ok(None);
+        }
+        let refused = |error| Refusal(format!("the host's folder `{}`: {error}", home.display()));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home).map_err(refused)?;
+        let home = home.canonicalize().map_err(refused)?;
+        Ok(around(&home).map(|writable| {
+            let ancestors = home.ancestors().skip(1);
+            let mut between: Vec<_> = ancestors
+                .take_while(|it| it.starts_with(&writable) && *it != writable)
+                .map(PathBuf::from)
+                .collect();
+            between.reverse();
+            Exposed { home, between, writable }
+        }))
     }
 }
 
@@ -185,5 +229,35 @@ mod tests {
         }
         let own = tempfile::tempdir().unwrap();
         assert_eq!(temporary_folders(Some(own.path().into())).last().unwrap(), own.path());
+    }
+
+    #[test]
+    fn the_hosts_folder_is_found_below_what_may_be_written() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let (work, other) = (root.join("work"), root.join("other"));
+        std::fs::create_dir_all(work.join("a/b")).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        std::os::unix::fs::symlink(work.join("a"), other.join("link")).unwrap();
+        let policy = |mode, home: &Path| Policy {
+            mode,
+            workspace_root: work.clone(),
+            network: Network::Full,
+            writable_folders: vec![work.join("a")],
+            home: Some(home.to_owned()),
+        };
+        let exposed = |home: &Path| policy(SandboxMode::WorkspaceWrite, home).exposed().unwrap();
+        assert_eq!(exposed(&other), None);
+        let read_only = policy(SandboxMode::ReadOnly, &work.join("not-made"));
+        assert_eq!(read_only.exposed(), Ok(None));
+        for (home, real, between) in [
+            (work.join(".dsh"), work.join(".dsh"), vec![]),
+            (work.clone(), work.clone(), vec![]),
+            (other.join("link/b/c"), work.join("a/b/c"), vec![work.join("a"), work.join("a/b")]),
+        ] {
+            let writable = work.clone();
+            let expected = Exposed { home: real, between, writable };
+            assert_eq!(exposed(&home), Some(expected), "{}", home.display());
+        }
     }
 }

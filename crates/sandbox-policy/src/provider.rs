@@ -61,6 +61,10 @@ pub struct Refusal(pub String);
 /// this one.
 pub const SANDBOX_PROVIDER: &str = "sandbox provider";
 
+/// What lets a session have a PID namespace of its own. A plugin whose provider can confine such a session
+/// claims its name under this one besides; a backend that is to start such sessions needs one.
+pub const PID_NAMESPACE_SANDBOX: &str = "sandbox of PID namespaces";
+
 /// The providers of this host, in the order of their registration.
 pub(crate) struct Providers(ScopedMap<Arc<dyn SandboxProvider>>);
 

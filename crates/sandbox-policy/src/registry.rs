@@ -56,6 +56,7 @@ pub struct PolicyRegistry {
     default_mode: SandboxMode,
     network: Network,
     writable_folders: Vec<PathBuf>,
+    home: Option<PathBuf>,
     modes: Modes,
     providers: Providers,
     probes: ScopedMap<ActivityProbe>,
@@ -67,16 +68,19 @@ type Modes = Arc<Mutex<BTreeMap<AgentInstance, SandboxMode>>>;
 
 impl PolicyRegistry {
     /// Every agent has `default_mode` until told otherwise. The folders, which `workspace-write` may
-    /// write to besides the workspace, must exist and be absolute paths.
+    /// write to besides the workspace, must exist and be absolute paths. `home` is the folder of the
+    /// host, as an absolute path.
     pub fn new(
         default_mode: SandboxMode,
         network: Network,
         writable_folders: Vec<PathBuf>,
+        home: Option<PathBuf>,
     ) -> Self {
         Self {
             default_mode,
             network,
             writable_folders,
+            home,
             modes: Modes::default(),
             providers: Providers::new(),
             probes: ScopedMap::new("activity probe"),
@@ -91,6 +95,7 @@ impl PolicyRegistry {
             workspace_root: agent.workspace_root().into(),
             network: self.network,
             writable_folders: self.writable_folders.clone(),
+            home: self.home.clone(),
         }
     }
 
@@ -221,7 +226,7 @@ mod tests {
     }
 
     fn registry(mode: SandboxMode) -> PolicyRegistry {
-        PolicyRegistry::new(mode, Network::Full, vec!["/t".into()])
+        PolicyRegistry::new(mode, Network::Full, vec!["/t".into()], None)
     }
 
     #[tokio::test]
@@ -245,6 +250,7 @@ mod tests {
                 workspace_root: "/w".into(),
                 network: Network::Full,
                 writable_folders: vec!["/t".into()],
+                home: None,
             }
         );
         policies.set_mode(&owner, SandboxMode::DangerFullAccess).unwrap();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dsh_core::{Claim, ConfigError, Ctx, Deps, Plugin, Provided, async_trait};
-use sandbox_policy::SandboxPolicy;
-use subprocess::Subprocess;
+use sandbox_policy::{PID_NAMESPACE_SANDBOX, SandboxPolicy};
+use subprocess::{Isolation, Subprocess};
 use terminal::{TERMINAL_BACKEND, Terminals};
 
 use crate::{backend::BashBackend, config::Config};
@@ -24,7 +24,13 @@ impl Plugin for TerminalBashPlugin {
     }
 
     fn claims(config: &Config) -> Vec<Claim> {
-        vec![Claim::takes(TERMINAL_BACKEND, &config.backend_type, "backendType")]
+        let mut claims = vec![Claim::takes(TERMINAL_BACKEND, &config.backend_type, "backendType")];
+        if config.isolation == Isolation::PidNamespace {
+            let without = "`isolation: pid-namespace` does not go with a sandbox of namespaces: use the \
+                           row `sandbox-landlock`, or `isolation: none`";
+            claims.push(Claim::needs(PID_NAMESPACE_SANDBOX, "isolation", without));
+        }
+        claims
     }
 
     async fn setup(
