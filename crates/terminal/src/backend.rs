@@ -277,8 +277,8 @@ pub struct SignalReceipt {
     pub target_pgid: i32,
 }
 
-/// One exchange to start.
-#[derive(Clone, Debug)]
+/// One exchange to start. What it types may be a secret: its debug form does not show it.
+#[derive(Clone)]
 pub struct SendRequest {
     /// What to type.
     pub text: String,
@@ -290,14 +290,30 @@ pub struct SendRequest {
     pub cancel: Cancel,
 }
 
+impl fmt::Debug for SendRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendRequest")
+            .field("bytes", &self.text.len())
+            .field("submit", &self.submit)
+            .field("background", &self.background)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Keys to press: an exchange like a send's.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct KeysRequest {
     /// In this order. Whoever waits has taken one that ends something (Enter, Escape, an interrupt)
     /// before the next one is pressed.
     pub keys: Vec<KeyPress>,
     /// Cancelling it is the same as [`SendOperation::cancel`].
     pub cancel: Cancel,
+}
+
+impl fmt::Debug for KeysRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeysRequest").field("keys", &self.keys.len()).finish_non_exhaustive()
+    }
 }
 
 /// A size for the window of a session.
@@ -519,4 +535,30 @@ pub struct OutputDelta {
 pub trait OutputSubscription: Send {
     /// Waits for new output; `None` once the exchange has settled and all of it was returned.
     async fn next(&mut self) -> Option<OutputDelta>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_in_no_debug_form() {
+        let send = SendRequest {
+            text: "hunter2".to_owned(),
+            submit: true,
+            background: false,
+            cancel: Cancel::new(),
+        };
+        let keys = [KeyPress::text("hunter2"), KeyPress::character('h')];
+        let keys = KeysRequest { keys: keys.to_vec(), cancel: Cancel::new() };
+        let said = format!("{send:?} {keys:?} {:?}", keys.keys);
+        assert_eq!(
+            said,
+            "SendRequest { bytes: 7, submit: true, background: false, .. } \
+             KeysRequest { keys: 2, .. } \
+             [KeyPress { key: Text(7 bytes), modifiers: Modifiers { control: false, alt: false, \
+             shift: false } }, KeyPress { key: Character, modifiers: Modifiers { control: false, alt: \
+             false, shift: false } }]"
+        );
+    }
 }

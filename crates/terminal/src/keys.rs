@@ -17,8 +17,8 @@ pub struct KeyPress {
     pub modifiers: Modifiers,
 }
 
-/// What is pressed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is pressed. Characters may be of a secret: the debug form does not show them.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Key {
     /// Several characters, one after the other, as they are.
     Text(String),
@@ -35,6 +35,17 @@ pub enum Key {
         /// Column of the window.
         column: u16,
     },
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            Self::Character(_) => f.write_str("Character"),
+            Self::Named(key) => fmt::Debug::fmt(key, f),
+            Self::Mouse { action, row, column } => write!(f, "{action:?}({row}, {column})"),
+        }
+    }
 }
 
 /// Keys that are held while another one is pressed.
