@@ -209,6 +209,12 @@ pub trait TerminalProcess: Send {
         None
     }
 
+    /// The living processes that were started from here, the session leader apart, as number and command
+    /// name, children first; empty where they cannot be seen.
+    async fn living(&mut self) -> Vec<(i32, String)> {
+        Vec::new()
+    }
+
     /// To which of its [`Bounds`] the system holds all processes of the session together.
     fn held(&self) -> Held {
         Held::default()

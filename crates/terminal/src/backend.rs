@@ -136,6 +136,7 @@ impl fmt::Display for SessionId {
 ///             input: None,
 ///             limit: None,
 ///             repaired: Vec::new(),
+///             left: Vec::new(),
 ///             unpressed: 0,
 ///             echoed: true,
 ///         })

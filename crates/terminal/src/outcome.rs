@@ -70,6 +70,9 @@ pub struct SendOutcome {
     pub limit: Option<String>,
     /// What of the terminal's state was put right, in words for the model.
     pub repaired: Vec<String>,
+    /// Processes that the session has started and that outlived its top-level process, when that was its
+    /// end; closing the session ends them.
+    pub left: Vec<Foreground>,
     /// Keys that were not pressed, since nobody was seen to take those before them.
     pub unpressed: u64,
     /// Whether the terminal would have shown the text when it was written. What was typed while
@@ -188,7 +191,7 @@ impl Busy {
     }
 }
 
-/// A process in the foreground.
+/// A process: in the foreground, or left when its session ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Foreground {
     /// Its process id.

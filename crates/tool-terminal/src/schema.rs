@@ -72,6 +72,7 @@ pub(crate) fn send(report_state: bool) -> Value {
         );
         properties["limit"] = json!({ "type": "string" });
         properties["repaired"] = json!({ "type": "array", "items": { "type": "string" } });
+        properties["left"] = json!({ "type": "array", "items": process() });
     }
     let foreground =
         object(&properties, &["kind", "viewport", "waitReason", "sessionStatus", "truncated"]);
@@ -97,12 +98,15 @@ pub fn last_command() -> Value {
     )
 }
 
-/// What a session is doing.
-pub fn state() -> Value {
-    let foreground = object(
+fn process() -> Value {
+    object(
         &json!({ "pid": { "type": "integer" }, "command": { "type": "string" } }),
         &["pid", "command"],
-    );
+    )
+}
+
+/// What a session is doing.
+pub fn state() -> Value {
     object(
         &json!({
             "kind": {
@@ -121,7 +125,7 @@ pub fn state() -> Value {
             },
             "echo": { "type": "boolean" },
             "alternateScreen": { "type": "boolean" },
-            "foreground": foreground,
+            "foreground": process(),
             "busy": {
                 "type": "string",
                 "enum": [

@@ -362,6 +362,7 @@ mod tests {
                 input: None,
                 limit: None,
                 repaired: Vec::new(),
+                left: Vec::new(),
                 unpressed: 0,
                 missing: None,
                 echoed: true,

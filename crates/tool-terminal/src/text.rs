@@ -80,6 +80,7 @@ pub fn send(value: &SendValue, cap: usize) -> String {
             state,
             input,
             repaired,
+            left,
             limit,
         } => {
             let mut lines = Vec::new();
@@ -95,6 +96,7 @@ pub fn send(value: &SendValue, cap: usize) -> String {
             lines.push((Yields::Wait, format!("[wait: {}]", wait_reason.as_str())));
             lines.push((Yields::Never, format!("[session: {}]", status(session_status))));
             let notes = untyped(input.as_ref()).into_iter().chain(repairs(repaired));
+            let notes = notes.chain(leftovers(left));
             let body = notes
                 .fold(Cow::Borrowed(viewport.as_str()), |body, note| joined(&body, &note).into());
             (body, lines, *truncated)
@@ -130,6 +132,19 @@ fn untyped(input: Option<&InputReceipt>) -> Option<String> {
     Some(format!(
         "({lines} {were} not typed, since a program had taken the whole screen by then; {they} dropped.)"
     ))
+}
+
+/// What the end of a session has left, as a sentence; none if nothing was.
+pub fn leftovers(left: &[Foreground]) -> Option<String> {
+    const NAMED: usize = 5;
+    let named =
+        left.iter().take(NAMED).map(|it| format!("{} (pid {})", escape(&it.command), it.pid));
+    let mut all = named.collect::<Vec<_>>().join(", ");
+    if left.len() > NAMED {
+        write!(all, " and {} more", left.len() - NAMED).ok();
+    }
+    let them = if left.len() == 1 { "it" } else { "them" };
+    (!left.is_empty()).then(|| format!("(Still running: {all}. terminal_close ends {them}.)"))
 }
 
 /// A text, and a note on a line of its own below it.
@@ -242,7 +257,8 @@ pub(crate) fn told(outcome: &SendOutcome) -> Vec<String> {
     let exit = outcome.last_command.as_ref().map(exit_line);
     let state = outcome.state.as_ref().and_then(|it| state_line(it, outcome.wait_reason));
     let limit = outcome.limit.as_deref().map(limit_line);
-    untyped.into_iter().chain(repaired).chain(exit).chain(state).chain(limit).collect()
+    let notes = untyped.into_iter().chain(repaired).chain(leftovers(&outcome.left));
+    notes.chain(exit).chain(state).chain(limit).collect()
 }
 
 /// Who goes on after an interrupt, and what would be stronger.

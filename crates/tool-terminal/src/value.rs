@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use terminal::{
-    InputReceipt, LastCommand, Missing, SendOutcome, SendState, SessionSnapshot, SessionStatus,
-    Spawned, WaitReason,
+    Foreground, InputReceipt, LastCommand, Missing, SendOutcome, SendState, SessionSnapshot,
+    SessionStatus, Spawned, WaitReason,
 };
 
 use crate::text;
@@ -62,6 +62,7 @@ impl From<SessionSnapshot> for ListedSession {
 /// `terminal_send`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
+#[expect(clippy::large_enum_variant, reason = "a call has one")]
 pub enum SendValue {
     /// The exchange is over.
     Foreground {
@@ -88,6 +89,9 @@ pub enum SendValue {
         /// What of the terminal's state was put right.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         repaired: Vec<String>,
+        /// What the session has started and its end has left.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left: Vec<Foreground>,
     },
     /// The exchange goes on as a job.
     Background {
@@ -116,6 +120,7 @@ impl SendValue {
             input: outcome.input.filter(|_| report_state),
             limit: outcome.limit.filter(|_| report_state),
             repaired: if report_state { outcome.repaired } else { Vec::new() },
+            left: if report_state { outcome.left } else { Vec::new() },
         };
         match outcome.missing.filter(|_| report_state) {
             Some(missing) => whole.telling(missing, cap),

@@ -23,6 +23,7 @@ fn send(viewport: &str) -> SendValue {
         input: None,
         limit: None,
         repaired: Vec::new(),
+        left: Vec::new(),
     }
 }
 
@@ -37,6 +38,7 @@ fn full(viewport: &str, exit: Option<i32>, it: SendState, reason: WaitReason) ->
         input: None,
         limit: None,
         repaired: Vec::new(),
+        left: Vec::new(),
     }
 }
 
@@ -247,6 +249,24 @@ fn what_gives_way_and_in_which_order() {
     ] {
         assert_eq!(text::send(&value, cap), expected, "at {cap}");
     }
+}
+
+#[test]
+fn what_a_session_left_is_named() {
+    let with = |count: i32| {
+        let mut value = send("$ exit 7\nexit\n");
+        let SendValue::Foreground { left, .. } = &mut value else { return String::new() };
+        *left = (1..=count).map(|pid| Foreground { pid, command: "sleep".to_owned() }).collect();
+        let said = text::send(&value, 1000);
+        said.lines().nth(2).unwrap_or_default().to_owned()
+    };
+    assert_eq!(with(0), "[wait: stdin_read]");
+    assert_eq!(with(1), "(Still running: sleep (pid 1). terminal_close ends it.)");
+    assert_eq!(
+        with(7),
+        "(Still running: sleep (pid 1), sleep (pid 2), sleep (pid 3), sleep (pid 4), sleep (pid 5) and \
+         2 more. terminal_close ends them.)"
+    );
 }
 
 #[test]

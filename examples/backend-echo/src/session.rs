@@ -93,6 +93,7 @@ impl Text {
             state: None,
             input: None,
             repaired: Vec::new(),
+            left: Vec::new(),
             echoed: true,
         });
     }

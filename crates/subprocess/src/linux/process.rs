@@ -532,6 +532,19 @@ impl TerminalProcess for LocalProcess {
         tokio::task::spawn_blocking(move || usage::of(&proc, &whose)).await.ok()
     }
 
+    async fn living(&mut self) -> Vec<(i32, String)> {
+        if self.leader.is_collected() {
+            return Vec::new();
+        }
+        let Some(proc) = self.proc.clone() else { return Vec::new() };
+        let (whose, leader) = (Whose::session(&self.leader), self.leader.pid);
+        let look = move || {
+            let found = whose.find_in_tree(&proc).into_iter().filter(|it| it.pid != leader);
+            found.map(|it| (it.pid, it.command)).collect()
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    }
+
     fn held(&self) -> Held {
         self.leader.holds.held()
     }

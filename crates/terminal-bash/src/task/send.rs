@@ -7,8 +7,8 @@ use std::{
 
 use subprocess::Modes;
 use terminal::{
-    Busy, Evidence, InputReceipt, KeyPress, LastCommand, OutputDelta, SendOutcome, SendRequest,
-    SendState, SessionStatus, Shown, StateKind, TerminalError, WaitReason,
+    Busy, Evidence, Foreground, InputReceipt, KeyPress, LastCommand, OutputDelta, SendOutcome,
+    SendRequest, SendState, SessionStatus, Shown, StateKind, TerminalError, WaitReason,
 };
 
 use super::{Task, far::Chase, interrupt::Interrupt, typing::ApartEnter};
@@ -287,7 +287,11 @@ impl Task {
         }
         let waits = settled.reason == WaitReason::StdinRead && settled.output_complete;
         self.marks.settled(waits.then_some(settled.kind));
-        self.settle(settled, last_command.clone(), mended);
+        // Whom a limit ends is not left.
+        let left = settled.reason == WaitReason::SessionExit && self.limits.reached().is_none();
+        let left = if left { self.process.living().await } else { Vec::new() };
+        let left = left.into_iter().map(|(pid, command)| Foreground { pid, command }).collect();
+        self.settle(settled, last_command.clone(), mended, left);
         self.settle_watches(settled, last_command.as_ref());
     }
 
@@ -296,6 +300,7 @@ impl Task {
         settled: &Settlement,
         last_command: Option<LastCommand>,
         mended: Vec<&'static str>,
+        left: Vec<Foreground>,
     ) {
         let Some(mut live) = self.live.take() else { return };
         let Some(settler) = live.settler.take() else { return };
@@ -333,6 +338,7 @@ impl Task {
             }),
             limit: self.limits.reached(),
             repaired: repaired.map(str::to_owned).collect(),
+            left,
             unpressed: live.keys.len() as u64,
         };
         let max = self.max_read();

@@ -26,7 +26,7 @@ fn a_shell_that_ends_says_how() {
             ("exec true", exited(Some(0), None)),
             ("kill -9 $$", exited(None, Some("SIGKILL"))),
             ("set -e; false", exited(Some(1), None)),
-            // D2: a leftover of the shell does not hold the reply.
+            // A leftover of the shell does not hold the reply.
             ("sleep 300 & exit 8", exited(Some(8), None)),
         ] {
             let shell = bench.open().await;
@@ -44,6 +44,28 @@ fn a_shell_that_ends_says_how() {
             let unknown = TerminalError::NoSession { id: shell.id.clone() };
             assert_eq!(shell.close().await, Err(unknown));
         }
+    });
+}
+
+/// D2
+#[test]
+fn what_a_shell_leaves_is_named_and_ended_by_the_close() {
+    bench("{}", async |bench| {
+        let shell = bench.open().await;
+        let left = "sleep 300 & until [ $(cat /proc/$!/comm) = sleep ]; do :; done; exit 7";
+        let outcome = shell.send(left).await;
+        assert_eq!(outcome.session_status, exited(Some(7), None));
+        let [left] = &*outcome.left else { panic!("{outcome:?}") };
+        assert_eq!(left.command, "sleep");
+        let process = format!("/proc/{}", left.pid);
+        assert!(fs::exists(&process).unwrap(), "{left:?}");
+        assert_eq!(shell.close().await, Ok(true));
+        // No waiting: it is true the moment that the close returns.
+        assert!(!fs::exists(&process).unwrap(), "{left:?}");
+        // A command that ends is none that is left.
+        let shell = bench.open().await;
+        assert_eq!(shell.send("sleep 0 & wait; exit 7").await.left, []);
+        assert_eq!(shell.close().await, Ok(true));
     });
 }
 

@@ -275,6 +275,7 @@ pub fn outcome(viewport: &str, wait_reason: WaitReason) -> SendOutcome {
         input: None,
         limit: None,
         repaired: Vec::new(),
+        left: Vec::new(),
         unpressed: 0,
         missing: None,
         echoed: true,
