@@ -33,7 +33,7 @@ pub(crate) struct Assignment {
     pub(crate) term: Term,
 }
 
-/// What became of one step.
+/// What became of one send.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Played {
     /// It settled.
@@ -67,7 +67,7 @@ async fn play(assignment: Assignment) -> anyhow::Result<Vec<Played>> {
     let shell = SpawnRequest { kind: "shell".to_owned(), ..SpawnRequest::default() };
     let session = terminals.spawn(&agent, shell, &Cancel::new()).await?.session.session_id;
     let mut played = Vec::new();
-    for step in &scenario.steps {
+    for step in scenario.sends() {
         sleep(Duration::from_millis(step.pause_ms)).await;
         let (text, submit) = step.input();
         let (text, cancel) = (text.to_owned(), Cancel::new());

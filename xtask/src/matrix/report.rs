@@ -42,9 +42,9 @@ pub(crate) enum RunResult {
     Played(Vec<Played>),
 }
 
-/// One step that was played, judged.
+/// One send that was played, judged.
 pub(crate) struct Judged<'a> {
-    /// Counted from 1.
+    /// Of its step, counted from 1.
     pub(crate) number: usize,
     /// What was typed and is right.
     pub(crate) step: &'a Step,
@@ -55,18 +55,21 @@ pub(crate) struct Judged<'a> {
 }
 
 impl Run {
-    /// The steps that were played.
+    /// The sends that were played.
     pub(crate) fn judged(&self) -> Vec<Judged<'_>> {
         let RunResult::Played(played) = &self.result else { return Vec::new() };
-        let steps = self.scenario.steps.iter().zip(played).enumerate();
-        let judged = steps.map(|(index, (step, played))| {
+        let mut number = 0;
+        let mut judged: Vec<Judged<'_>> = Vec::new();
+        for (step, played) in self.scenario.sends().zip(played) {
             let verdict = match played {
                 Played::Settled(seen) => judge(step, self.term, seen),
                 Played::Failed(_) => Verdict::default(),
             };
-            Judged { number: index + 1, step, played, verdict }
-        });
-        judged.collect()
+            let again = judged.last().is_some_and(|it| std::ptr::eq(it.step, step));
+            number += usize::from(!again);
+            judged.push(Judged { number, step, played, verdict });
+        }
+        judged
     }
 
     /// Everything wrong with it, a line each.
@@ -85,9 +88,9 @@ impl Run {
             }
             failures.extend(verdict.faults.iter().map(|fault| format!("{at}: {fault}")));
         }
-        let rest = self.scenario.steps.len() - played;
+        let rest = self.scenario.sends().count() - played;
         if rest > 0 {
-            failures.push(format!("{name}: {rest} steps were not played"));
+            failures.push(format!("{name}: {rest} sends were not played"));
         }
         failures
     }
@@ -98,11 +101,11 @@ impl Run {
 pub(crate) struct Summary {
     /// The confusion matrix.
     pub(crate) tally: Tally,
-    /// Steps that were played.
-    pub(crate) steps: usize,
-    /// Steps that gave a verdict before its time.
+    /// Sends that were played; a step that repeats has several.
+    pub(crate) sends: usize,
+    /// Sends that gave a verdict before its time.
     pub(crate) premature: usize,
-    /// Steps that ended as another reason than they should.
+    /// Sends that ended as another reason than they should.
     pub(crate) not_found: usize,
     /// Everything wrong.
     pub(crate) failures: Vec<String>,
@@ -116,7 +119,7 @@ impl Summary {
         let mut sum = Self::default();
         for run in runs {
             for Judged { verdict, .. } in run.judged() {
-                sum.steps += 1;
+                sum.sends += 1;
                 let faults = &verdict.faults;
                 sum.premature += usize::from(faults.iter().any(Fault::is_premature));
                 sum.not_found +=
@@ -140,8 +143,8 @@ impl Summary {
         let played = runs.iter().filter(|run| matches!(run.result, RunResult::Played(_))).count();
         writeln!(
             text,
-            "{played} scenarios, {} steps: {} premature, {} not found, {} failures, {} scenarios missing.\n",
-            self.steps,
+            "{played} scenarios, {} sends: {} premature, {} not found, {} failures, {} scenarios missing.\n",
+            self.sends,
             self.premature,
             self.not_found,
             self.failures.len(),
@@ -174,18 +177,28 @@ pub(crate) fn table(runs: &[Run]) -> Result<String, fmt::Error> {
                  |---|---|---|---|---|---|---|---|\n"
             )?;
         }
-        for judged in run.judged() {
-            text.push_str(&row(run, &judged)?);
+        for step in run.judged().chunk_by(|one, next| one.number == next.number) {
+            text.push_str(&row(run, step)?);
         }
     }
     Ok(text)
 }
 
-fn row(run: &Run, judged: &Judged<'_>) -> Result<String, fmt::Error> {
+/// All sends of a step: what was worst, and how long half of them took.
+fn row(run: &Run, sends: &[Judged<'_>]) -> Result<String, fmt::Error> {
+    let took = |it: &Judged<'_>| match it.played {
+        Played::Settled(seen) => seen.took_us,
+        Played::Failed(_) => u64::MAX,
+    };
+    let worst = sends.iter().max_by_key(|it| (!it.verdict.faults.is_empty(), took(it)));
+    let Some(judged) = worst else { return Ok(String::new()) };
     let first = judged.number == 1;
     let name = if first { run.scenario.name.as_str() } else { "" };
     let term = if first { run.term.as_str() } else { "" };
-    let typed = code(judged.step);
+    let mut typed = code(judged.step);
+    if sends.len() > 1 {
+        write!(typed, " {} times", sends.len())?;
+    }
     let Played::Settled(seen) = judged.played else {
         return Ok(format!("| {name} | {term} | {typed} | **failed** | | | | |\n"));
     };
@@ -210,9 +223,16 @@ fn row(run: &Run, judged: &Judged<'_>) -> Result<String, fmt::Error> {
     let known = judged.step.min_ms.or(judged.step.interrupt_ms);
     let known = known.map_or_else(String::new, |it| it.to_string());
     #[expect(clippy::cast_precision_loss, reason = "microseconds of minutes are exact in an f64")]
-    let took = seen.took_us as f64 / 1e3;
+    let ms = |us: u64| us as f64 / 1e3;
+    let mut time = format!("{:.1}", ms(seen.took_us));
+    if sends.len() > 1 {
+        let mut all: Vec<u64> = sends.iter().map(took).collect();
+        all.sort_unstable();
+        let median = all.get(all.len() / 2).copied().unwrap_or_default();
+        time = format!("median {:.1}, worst {time}", ms(median));
+    }
     Ok(format!(
-        "| {name} | {term} | {typed} | {verdict} | {evidence} | {foreground} | {took:.1} | {known} |\n"
+        "| {name} | {term} | {typed} | {verdict} | {evidence} | {foreground} | {time} | {known} |\n"
     ))
 }
 
@@ -288,11 +308,11 @@ mod tests {
 
     fn run(result: RunResult) -> Run {
         let text = "family: f\nscenarios:\n  - name: s\n    steps:\n      \
-                    - { send: 'a | b', expect: idle, shows: c }\n      \
-                    - { raw: \"\\x04\", expect: idle, shows: d }";
+                    - { send: 'a | b', expect: [idle, exit], shows: c }\n      \
+                    - { raw: \"\\x04\", expect: [idle, exit], shows: d }";
         let family: Family = text.parse().unwrap();
         let scenario = family.scenarios[0].clone();
-        Run { family: family.family, scenario, term: Term::Dumb, result }
+        Run { family: family.title, scenario, term: Term::Dumb, result }
     }
 
     #[test]
@@ -303,7 +323,7 @@ mod tests {
             failures,
             [
                 "s (dumb), step 1 `a ¦ b⏎`: not found: ended as stdin_read",
-                "s (dumb): 1 steps were not played"
+                "s (dumb): 1 sends were not played"
             ]
         );
     }
@@ -329,14 +349,14 @@ mod tests {
             run(RunResult::Broken("it crashed".to_owned())),
         ];
         let sum = Summary::of(&all);
-        assert_eq!((sum.steps, sum.premature, sum.not_found), (2, 0, 1));
+        assert_eq!((sum.sends, sum.premature, sum.not_found), (2, 0, 1));
         assert_eq!(sum.missing, ["s: program x"]);
         assert_eq!(sum.failures.len(), 2, "{:?}", sum.failures);
         assert!(sum.failures[1].ends_with("it crashed"));
         assert!(
             sum.text(&all)
                 .unwrap()
-                .starts_with("1 scenarios, 2 steps: 0 premature, 1 not found, 2")
+                .starts_with("1 scenarios, 2 sends: 0 premature, 1 not found, 2")
         );
     }
 
@@ -352,6 +372,36 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("|  |  | `\\u{4}` | **stdin_read** |"), "{text}");
+    }
+
+    #[test]
+    fn a_step_that_repeats_is_one_row_and_many_sends() {
+        let text = "family: f\nscenarios:\n  - name: s\n    steps:\n      \
+                    - { send: x, repeat: 3, expect: [idle, exit], shows: c }\n      \
+                    - { send: y, expect: [idle, exit], shows: c }";
+        let family: Family = text.parse().unwrap();
+        let slow = |took| {
+            let Played::Settled(mut seen) = seen(WaitReason::InferredIdle, "c") else {
+                unreachable!("it settled")
+            };
+            seen.took_us = took;
+            Played::Settled(seen)
+        };
+        let played = |times: &[u64]| Run {
+            family: "f".to_owned(),
+            scenario: family.scenarios[0].clone(),
+            term: Term::Dumb,
+            result: RunResult::Played(times.iter().copied().map(slow).collect()),
+        };
+        let whole = [played(&[2000, 9000, 3000, 1000])];
+        let text = table(&whole).unwrap();
+        assert!(text.contains("`x⏎` 3 times | inferred_idle |  |  | median 3.0, worst 9.0 |  |\n"));
+        assert!(text.contains("`y⏎` | inferred_idle |  |  | 1.0 |  |\n"), "{text}");
+        assert_eq!(Summary::of(&whole).sends, 4);
+        assert_eq!(played(&[2000, 9000]).failures(), ["s (dumb): 2 sends were not played"]);
+        let late = played(&[2000, 7_000_000, 3000, 1000]).failures();
+        let right = "s (dumb), step 1 `x⏎`: too late: at 7000 ms, at most 6000 ms are right";
+        assert_eq!(late, [right]);
     }
 
     #[test]

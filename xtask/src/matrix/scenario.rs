@@ -2,7 +2,8 @@
 //!
 //! A file is a family, a scenario one session from its first prompt on, a step one send.
 //! Reading a family accepts only steps that can fail for an early verdict: each names a text that
-//! the verdict must not come before. A time is never needed for that, but sharpens it.
+//! the verdict must not come before. A time is never needed for that, but sharpens it. A late
+//! verdict fails too: a step that names no latest time gets one by what it does.
 
 use std::{path::Path, str::FromStr};
 
@@ -13,12 +14,25 @@ use terminal::{Busy, Evidence, StateKind, WaitReason};
 /// What a session's shell prompts with.
 const PROMPT: &str = "dsh> ";
 
+/// How long a program that is started at the session's prompt may take until it waits.
+const START_MS: u64 = 1_500;
+
+/// How long a program may take that waits and is told something, and so may an interruption.
+const ANSWER_MS: u64 = 500;
+
+/// How long an idle may take that nothing but silence speaks for, which is 3 s at least.
+const SILENCE_MS: u64 = 6_000;
+
 /// One file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Family {
     /// What the programs have in common.
-    pub(crate) family: String,
+    #[serde(rename = "family")]
+    pub(crate) title: String,
+    /// When the verdict of a step must have come that names no time of its own.
+    #[serde(default)]
+    pub(crate) max_ms: Option<u64>,
     /// In the order of the tables.
     pub(crate) scenarios: Vec<Scenario>,
 }
@@ -38,6 +52,9 @@ pub(crate) struct Scenario {
     /// Whether it is among those that guard main.
     #[serde(default)]
     pub(crate) ci: bool,
+    /// Whether it guards main on a dumb terminal.
+    #[serde(default)]
+    pub(crate) ci_dumb: bool,
     /// Whether the host itself runs as an ordinary user, so that `su` and its like are opaque.
     #[serde(default)]
     pub(crate) ordinary_user: bool,
@@ -101,11 +118,17 @@ pub(crate) struct Step {
     /// How long nobody does anything before the send, in milliseconds.
     #[serde(default)]
     pub(crate) pause_ms: u64,
+    /// How often the same is sent; each time must go right.
+    #[serde(default = "once")]
+    pub(crate) repeat: usize,
     /// What is right; of several any.
     pub(crate) expect: OneOrMore<Expected>,
-    /// The weakest evidence that a proof may rest on.
+    /// The weakest evidence that a proof, or an idle, may rest on.
     #[serde(default)]
     pub(crate) evidence: Option<Evidence>,
+    /// The kind of an idle.
+    #[serde(default)]
+    pub(crate) kind: Option<StateKind>,
     /// What the foreground must be seen to do.
     #[serde(default)]
     pub(crate) busy: Option<OneOrMore<Busy>>,
@@ -232,6 +255,27 @@ const fn default_timeout() -> u64 {
     20_000
 }
 
+const fn once() -> usize {
+    1
+}
+
+impl Scenario {
+    /// Whether it works under `term`, and guards main there if that is asked for.
+    pub(crate) fn is_for(&self, term: Term, guards: bool) -> bool {
+        let works = self.terms.is_empty() || self.terms.contains(&term);
+        let guard = match term {
+            Term::Xterm => self.ci,
+            Term::Dumb => self.ci_dumb,
+        };
+        works && (guard || !guards)
+    }
+
+    /// Each step as often as it is sent, in order.
+    pub(crate) fn sends(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().flat_map(|step| std::iter::repeat_n(step, step.repeat))
+    }
+}
+
 impl Step {
     /// What is typed, and whether Enter follows.
     pub(crate) fn input(&self) -> (&str, bool) {
@@ -254,10 +298,11 @@ impl Step {
         ensure!(!self.expect.as_slice().is_empty(), "`expect` is empty: name what is right");
         let shows = self.shows.as_slice();
         ensure!(
-            !shows.is_empty() || self.ends.is_some() || self.full_screen,
-            "give a text that must be seen, as `shows` or `ends`, or say `full_screen: true`: \
-             without one an early verdict passes"
+            !shows.is_empty() || self.ends.is_some(),
+            "give a text that must be seen, as `shows` or `ends`: without one an early verdict \
+             passes, also where the alternate screen is shown before anything is on it"
         );
+        ensure!(self.repeat > 0, "a step that is never played proves nothing");
         ensure!(
             shows.iter().chain(&self.ends).all(|text| !text.trim().is_empty()),
             "a text that must be seen is blank: every viewport would contain it"
@@ -283,11 +328,43 @@ impl Step {
                 "a step that is impossible to prove must not expect a wait: expect `idle`"
             );
         }
+        let idle = self.allows(WaitReason::InferredIdle);
         ensure!(
-            self.evidence.is_none() || self.allows(WaitReason::StdinRead),
-            "`evidence` is about waits, and `expect` names none"
+            self.evidence.is_none() || self.allows(WaitReason::StdinRead) || idle,
+            "`evidence` is about waits and idles, and `expect` names none"
+        );
+        ensure!(self.kind.is_none() || idle, "`kind` is about idles, and `expect` names none");
+        ensure!(
+            self.evidence.is_some() || self.expect.as_slice() != [Expected::Idle],
+            "say on what `evidence` the idle rests"
         );
         Ok(())
+    }
+
+    /// When the verdict must have come at the latest, where the step does not say.
+    fn latest(&self, starts: bool, family: Option<u64>, timeout: u64) -> u64 {
+        if self.allows(WaitReason::Timeout) {
+            return timeout + ANSWER_MS;
+        }
+        if let Some(interrupted) = self.interrupt_ms {
+            return interrupted + ANSWER_MS;
+        }
+        if let Some(works) = self.min_ms {
+            return works + START_MS;
+        }
+        if self.allows(WaitReason::InferredIdle) {
+            let sure = self.evidence.is_some_and(|it| it != Evidence::Silence);
+            return if sure { START_MS } else { SILENCE_MS };
+        }
+        family.unwrap_or(if starts { START_MS } else { ANSWER_MS })
+    }
+
+    /// Moves the latest time away from what the program needs by itself, so many times as far.
+    pub(crate) fn be_patient(&mut self, times: u64) {
+        let works = self.min_ms.or(self.interrupt_ms).unwrap_or(0);
+        if let Some(latest) = &mut self.max_ms {
+            *latest = works + latest.saturating_sub(works).saturating_mul(times);
+        }
     }
 }
 
@@ -295,13 +372,18 @@ impl FromStr for Family {
     type Err = anyhow::Error;
 
     /// Parses and checks a file. A step that expects the shell's prompt and names no text gets the
-    /// prompt's.
+    /// prompt's, and one without a latest time gets that of its kind.
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let mut family: Self = serde_saphyr::from_str(text)?;
-        let steps = family.scenarios.iter_mut().flat_map(|it| &mut it.steps);
-        for step in steps.filter(|it| it.ends.is_none()) {
-            if step.expect.as_slice() == [Expected::Prompt] {
-                step.ends = Some(PROMPT.to_owned());
+        for scenario in &mut family.scenarios {
+            let mut at_prompt = true;
+            for step in &mut scenario.steps {
+                let latest = step.latest(at_prompt, family.max_ms, scenario.timeout_ms);
+                step.max_ms.get_or_insert(latest);
+                at_prompt = step.expect.as_slice() == [Expected::Prompt];
+                if at_prompt && step.ends.is_none() {
+                    step.ends = Some(PROMPT.to_owned());
+                }
             }
         }
         for scenario in &family.scenarios {
@@ -312,6 +394,13 @@ impl FromStr for Family {
                 ensure!(
                     scenario.with.contains(&Provision::Users),
                     "`{name}` runs as an ordinary user: add `with: [users]`"
+                );
+            }
+            for (guards, term) in [(scenario.ci, Term::Xterm), (scenario.ci_dumb, Term::Dumb)] {
+                ensure!(
+                    !guards || scenario.is_for(term, false),
+                    "`{name}` cannot guard main under TERM={}: its `terms` lack that",
+                    term.as_str()
                 );
             }
             for (number, step) in scenario.steps.iter().enumerate() {
@@ -376,11 +465,51 @@ mod tests {
     }
 
     #[test]
+    fn every_step_has_a_latest_time() {
+        let latest = |steps: &str, family: &str| {
+            let text = format!(
+                "{family}family: f\nscenarios:\n  - name: s\n    timeout_ms: 9000\n    steps:\n      \
+                 {}",
+                steps.replace('\n', "\n      ")
+            );
+            let family: Family = text.parse().unwrap();
+            family.scenarios[0].steps.iter().map(|it| it.max_ms.unwrap()).collect::<Vec<_>>()
+        };
+        let waits = "- { send: x, expect: line, shows: s }\n- { send: y, expect: prompt }\n\
+                     - { send: x, expect: line, shows: s, max_ms: 7 }";
+        assert_eq!(latest(waits, ""), [1500, 500, 7], "a start, an answer, what is said");
+        assert_eq!(latest(waits, "max_ms: 100\n"), [100, 100, 7], "what the family says");
+        let works = "- { send: x, expect: prompt, min_ms: 2000 }\n\
+                     - { send: x, expect: prompt, interrupt_ms: 3000 }";
+        assert_eq!(latest(works, "max_ms: 100\n"), [3500, 3500], "from the end of its work on");
+        let idles = "- { send: x, expect: idle, evidence: silence, shows: s }\n\
+                     - { send: x, expect: idle, evidence: prompt_text, shows: s }\n\
+                     - { send: x, expect: [line, timeout], shows: s }";
+        assert_eq!(latest(idles, ""), [6000, 1500, 9500]);
+    }
+
+    #[test]
+    fn patience_is_with_us_and_not_with_the_program() {
+        let steps = "- { send: x, expect: prompt, min_ms: 2000, max_ms: 2100 }\n\
+                     - { send: x, expect: prompt, max_ms: 100 }";
+        let mut family = one(steps).unwrap();
+        let steps = &mut family.scenarios[0].steps;
+        for step in &mut *steps {
+            step.be_patient(3);
+        }
+        assert_eq!([steps[0].max_ms, steps[1].max_ms], [Some(2300), Some(300)]);
+    }
+
+    #[test]
     fn what_could_not_fail_is_refused() {
         let cases = [
             ("- send: x\n  expect: line", "must be seen"),
             ("- send: x\n  expect: line\n  shows: ' '", "blank"),
             ("- send: x\n  expect: line\n  shows: []", "must be seen"),
+            ("- send: x\n  expect: tui\n  full_screen: true", "must be seen"),
+            ("- send: x\n  expect: line\n  shows: s\n  repeat: 0", "never played"),
+            ("- send: x\n  expect: idle\n  shows: s", "on what `evidence`"),
+            ("- send: x\n  expect: line\n  shows: s\n  kind: relay", "about idles"),
             ("- send: echo hi\n  expect: line\n  shows: hi", "its echo"),
             ("- send: cat >\n  expect: line\n  ends: '> '", "its echo"),
             ("- send: x\n  raw: y\n  expect: line\n  shows: s", "not both"),
@@ -389,7 +518,7 @@ mod tests {
             ("- send: x\n  expect: line\n  shows: s\n  min_ms: 5\n  max_ms: 5", "greater than"),
             ("- send: x\n  expect: line\n  shows: s\n  min_ms: 5\n  interrupt_ms: 9", "exclude"),
             ("- send: x\n  expect: [idle, line]\n  shows: s\n  impossible: y", "must not expect"),
-            ("- send: x\n  expect: idle\n  shows: s\n  evidence: exact", "names none"),
+            ("- send: x\n  expect: exit\n  shows: s\n  evidence: exact", "names none"),
             ("- send: x\n  expect: line\n  shows: s\n  sows: y", "sows"),
             ("- send: x\n  expect: sleepy\n  shows: s", "expect"),
         ];
@@ -412,6 +541,27 @@ mod tests {
         let text = "family: f\nscenarios:\n  - name: s\n    ordinary_user: true\n    steps:\n      \
                     - { send: x, expect: line, shows: s }";
         assert!(text.parse::<Family>().unwrap_err().to_string().contains("with: [users]"));
+    }
+
+    #[test]
+    fn a_guard_of_main_works_under_its_terminal() {
+        let family = |fields: &str| {
+            let steps = "steps: [{ send: x, expect: line, shows: s }]";
+            let text = format!("family: f\nscenarios:\n- {{ name: s, {fields}{steps} }}");
+            text.parse::<Family>()
+        };
+        let both = family("ci: true, ci_dumb: true, ").unwrap();
+        let dumb = family("ci_dumb: true, terms: [dumb], ").unwrap();
+        let none = family("").unwrap();
+        let guards =
+            |it: &Family| [Term::Xterm, Term::Dumb].map(|term| it.scenarios[0].is_for(term, true));
+        assert_eq!(
+            [guards(&both), guards(&dumb), guards(&none)],
+            [[true; 2], [false, true], [false; 2]]
+        );
+        assert!(none.scenarios[0].is_for(Term::Dumb, false));
+        let wrong = family("ci: true, terms: [dumb], ").unwrap_err().to_string();
+        assert!(wrong.contains("TERM=xterm-256color"), "{wrong}");
     }
 
     #[test]

@@ -186,17 +186,25 @@ fn details(step: &Step, term: Term, seen: &Observation, faults: &mut Vec<Fault>)
     let kind = seen.state.as_ref().map(|it| it.kind);
     let evidence = seen.state.as_ref().map(|it| it.evidence);
     let busy = seen.state.as_ref().and_then(|it| it.busy);
-    if seen.reason == WaitReason::StdinRead {
-        let meant = |it: StateKind| step.expect.as_slice().iter().any(|e| e.is_kind(it, term));
-        if !kind.is_some_and(meant) {
-            faults.push(Fault::WrongKind { kind });
+    let meant = match seen.reason {
+        WaitReason::StdinRead => {
+            let meant = |it: StateKind| step.expect.as_slice().iter().any(|e| e.is_kind(it, term));
+            kind.is_some_and(meant)
         }
-        if let Some(needed) = step.evidence
-            && evidence.is_none_or(|it| strength(it) > strength(needed))
-        {
-            faults.push(Fault::WeakEvidence { evidence, needed });
-        }
-    } else if let Some(right) = &step.busy
+        WaitReason::InferredIdle => step.kind.is_none() || kind == step.kind,
+        _ => true,
+    };
+    if !meant {
+        faults.push(Fault::WrongKind { kind });
+    }
+    if let Some(needed) = step.evidence
+        && matches!(seen.reason, WaitReason::StdinRead | WaitReason::InferredIdle)
+        && evidence.is_none_or(|it| strength(it) > strength(needed))
+    {
+        faults.push(Fault::WeakEvidence { evidence, needed });
+    }
+    if let Some(right) = &step.busy
+        && seen.reason != WaitReason::StdinRead
         && !busy.is_some_and(|it| right.as_slice().contains(&it))
     {
         faults.push(Fault::WrongBusy { busy });
@@ -265,8 +273,10 @@ mod tests {
             send: Some("x".to_owned()),
             raw: None,
             pause_ms: 0,
+            repeat: 1,
             expect: OneOrMore::One(Expected::Line),
             evidence: Some(Evidence::Exact),
+            kind: None,
             busy: None,
             shows: OneOrMore::More(vec!["one".to_owned(), "two".to_owned()]),
             ends: Some("> ".to_owned()),
@@ -435,6 +445,32 @@ mod tests {
             state(it).busy = Some(Busy::Network);
         };
         check(server, network, &cells, "");
+    }
+
+    #[test]
+    fn an_idle_rests_on_what_is_meant() {
+        let far = |it: &mut Step| {
+            it.expect = OneOrMore::One(Expected::Idle);
+            it.kind = Some(StateKind::Relay);
+            (it.evidence, it.min_ms) = (Some(Evidence::PromptText), None);
+        };
+        let idle = |it: &mut Observation| {
+            it.reason = WaitReason::InferredIdle;
+            (state(it).kind, state(it).evidence) = (StateKind::Relay, Evidence::PromptText);
+        };
+        let cells = [(Truth::Quiet, Some(WaitReason::InferredIdle))];
+        check(far, idle, &cells, "");
+        let silent = |it: &mut Observation| {
+            idle(it);
+            state(it).evidence = Evidence::Silence;
+        };
+        let weak = "the evidence is silence, at least prompt_text is needed";
+        check(far, silent, &cells, weak);
+        let near = |it: &mut Observation| {
+            idle(it);
+            state(it).kind = StateKind::Running;
+        };
+        check(far, near, &cells, "the kind is running");
     }
 
     #[test]
