@@ -30,6 +30,7 @@ use player::{Assignment, Played};
 use report::{Run, RunResult, Summary};
 use scenario::{Scenario, Term};
 use world::World;
+pub(crate) use world::{find, search_path};
 
 /// Longest end of a session, and of the host that has it.
 const LONGEST_END: Duration = Duration::from_secs(30);
