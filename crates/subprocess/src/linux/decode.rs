@@ -124,10 +124,16 @@ fn in_call(view: &View<'_>, name: &'static str, args: [u64; 6]) -> Wait {
         "io_uring_enter" => Ok(ring::wait_of(view, int(args[0]), name)),
         _ => Ok(Wait::Other(name)),
     };
-    decoded.unwrap_or_else(|error| match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => Wait::Opaque,
+    decoded.unwrap_or_else(|error| not_decoded(name, &error))
+}
+
+/// The wait of a thread whose memory could not be read.
+fn not_decoded(name: &'static str, error: &io::Error) -> Wait {
+    match error.raw_os_error() {
+        // Forbidden, or this kernel (or who confines us) has no such call.
+        Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => Wait::Opaque,
         _ => Wait::Other(name),
-    })
+    }
 }
 
 /// After a stop and a continue, a timed wait goes on under this number; the registers still hold
@@ -405,6 +411,78 @@ mod tests {
             if let Some(number) = on_aarch64 {
                 assert_eq!(aarch64::Sysno::new(number).map(|it| it.name()), Some(name));
             }
+        }
+    }
+
+    /// A name that no architecture has would never be met.
+    #[test]
+    fn every_name_is_one_of_a_call() {
+        use std::collections::HashSet;
+
+        use syscalls::{aarch64, x86_64};
+        const EVERYWHERE: [&str; 38] = [
+            "read",
+            "readv",
+            "pread64",
+            "preadv",
+            "preadv2",
+            "recvfrom",
+            "recvmsg",
+            "recvmmsg",
+            "accept",
+            "accept4",
+            "splice",
+            "tee",
+            "copy_file_range",
+            "sendfile",
+            "openat",
+            "openat2",
+            "flock",
+            "fcntl",
+            "write",
+            "writev",
+            "pwrite64",
+            "pwritev",
+            "pwritev2",
+            "sendto",
+            "sendmsg",
+            "sendmmsg",
+            "ppoll",
+            "pselect6",
+            "epoll_pwait",
+            "epoll_pwait2",
+            "nanosleep",
+            "clock_nanosleep",
+            "wait4",
+            "waitid",
+            "rt_sigsuspend",
+            "rt_sigtimedwait",
+            "restart_syscall",
+            "io_uring_enter",
+        ];
+        const OLD: [&str; 5] = ["open", "poll", "select", "epoll_wait", "pause"];
+        let on_x86_64: HashSet<_> =
+            (0..1024).filter_map(x86_64::Sysno::new).map(|it| it.name()).collect();
+        let on_aarch64: HashSet<_> =
+            (0..1024).filter_map(aarch64::Sysno::new).map(|it| it.name()).collect();
+        for name in EVERYWHERE {
+            assert!(on_x86_64.contains(name) && on_aarch64.contains(name), "{name}");
+        }
+        for name in OLD {
+            assert!(on_x86_64.contains(name) && !on_aarch64.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn memory_that_may_not_be_read_hides_a_wait() {
+        for (code, wait) in [
+            (libc::EPERM, Wait::Opaque),
+            (libc::EACCES, Wait::Opaque),
+            (libc::ENOSYS, Wait::Opaque),
+            (libc::EFAULT, Wait::Other("poll")),
+            (libc::ESRCH, Wait::Other("poll")),
+        ] {
+            assert_eq!(not_decoded("poll", &io::Error::from_raw_os_error(code)), wait, "{code}");
         }
     }
 
