@@ -115,6 +115,8 @@ fn what_is_not_exact_settles_or_proves_nothing() {
         (vec![select(&[Descriptor::Socket], None)], Some(8)),
         (vec![select(&[], Some(100))], Some(120)),
         (vec![select(&[], Some(500))], Some(520)),
+        (vec![select(&[], Some(1_000))], Some(1_020)),
+        (vec![select(&[], Some(1_001))], Some(8)),
         (vec![select(&[], Some(4_000))], Some(8)),
         (vec![select(&[Descriptor::EventFd], None), Wait::Other("futex")], Some(8)),
         // A helper's read, alone and beside a thread that works.
@@ -918,17 +920,19 @@ fn any_wait() -> impl Strategy<Value = Wait> {
 }
 
 prop_compose! {
-    fn any_group()(waits in prop::collection::vec(prop::collection::vec(any_wait(), 1..4), 0..4),
-                   ssh in any::<bool>()) -> Vec<ProcessFacts> {
-        let name = if ssh { "ssh" } else { "app" };
-        (0..).map(|it| 200 + it * 10).zip(&waits).map(|(pid, waits)| process(pid, name, waits)).collect()
+    fn any_group(first: i32)(members in prop::collection::vec(
+        (any::<bool>(), prop::collection::vec(any_wait(), 1..4)), 0..4)) -> Vec<ProcessFacts> {
+        let named = |ssh| if ssh { "ssh" } else { "app" };
+        (0..).map(|it| first + it * 10).zip(&members)
+            .map(|(pid, (ssh, waits))| process(pid, named(*ssh), waits)).collect()
     }
 }
 
 prop_compose! {
-    fn any_look()(group in any_group(), modes in prop_oneof![Just(COOKED), Just(SILENT), Just(RAW)],
+    fn any_look()(group in prop_oneof![any_group(200), any_group(SHELL)],
+                  modes in prop_oneof![Just(COOKED), Just(SILENT), Just(RAW)],
                   reader in any::<Option<bool>>(), unread in any::<Option<bool>>(),
-                  unwritten in 0..2usize, outside in any_group(), blind in any::<bool>())
+                  unwritten in 0..2usize, outside in any_group(500), blind in any::<bool>())
         -> Evidence {
         let scan = if blind { Scan::Blind } else { Scan::Full };
         let group = if blind { Vec::new() } else { group };
@@ -948,9 +952,16 @@ prop_compose! {
     }
 }
 
+fn waits_for(process: &ProcessFacts, what: &Descriptor) -> bool {
+    process.threads.iter().any(|it| match &it.wait {
+        Wait::Multiplexed { others: on, .. } | Wait::OtherInput { on, .. } => on.contains(what),
+        _ => false,
+    })
+}
+
 proptest! {
     /// Whatever is seen: a proof needs the fences, a wait for the terminal and nothing but it, and
-    /// is never one behind a relay; nothing is ready that nobody waits for.
+    /// is never one behind a relay, nor is a claim for a far side; nothing is ready that nobody waits for.
     #[test]
     fn a_proof_needs_all_of_its_grounds(look in any_look(), context in any_context()) {
         let judged = judge(&look, context);
@@ -973,7 +984,35 @@ proptest! {
                 on.contains(&Descriptor::PtyMaster),
             _ => false,
         });
-        if relays && look.outside.is_empty() {
+        let modes = look.modes.unwrap();
+        let at_prompt = look.foreground == Some(SHELL) && context.prompt.is_some() && !modes.canonical;
+        let is_shell = |it: &ProcessFacts| at_prompt && it.pid == SHELL;
+        if strength == Some(Strength::Exact) {
+            let proves = |process: &ProcessFacts, thread: &ThreadFacts| {
+                let main = thread.tid == process.pid || process.thread_count == 1;
+                match &thread.wait {
+                    Wait::TerminalRead { .. } => main,
+                    Wait::Multiplexed { others, timeout_ms: None, .. } => is_shell(process)
+                        || (main && others.iter().all(|it| matches!(it, Descriptor::OwnPipe | Descriptor::EventFd))),
+                    _ => false,
+                }
+            };
+            prop_assert!(look.processes.iter().chain(&look.outside)
+                .any(|process| process.threads.iter().any(|it| proves(process, it))), "{:?}", judged.verdict);
+            prop_assert!(at_prompt || !look.processes.iter().any(|it| waits_for(it, &Descriptor::PtyMaster)),
+                "{:?}", judged.verdict);
+        }
+        let pid = judged.foreground.as_ref().map(|it| it.pid);
+        let speaker = look.processes.iter().chain(&look.outside).find(|it| Some(it.pid) == pid);
+        if let Some(ssh) = speaker.filter(|it| claims && it.command == "ssh" && !is_shell(it)) {
+            let reads = |it: &ThreadFacts| matches!(it.wait, Wait::TerminalRead { .. } | Wait::Multiplexed { .. });
+            let asks = modes.canonical && !modes.echo;
+            if ssh.threads.iter().any(reads)
+                && (waits_for(ssh, &Descriptor::Socket) || (ssh.thread_count > 1 && !asks)) {
+                prop_assert_eq!(strength, Some(Strength::Relay), "{:?}", judged.verdict);
+            }
+        }
+        if relays && look.outside.is_empty() && !at_prompt {
             // Nobody can be seen behind it.
             prop_assert!(!waits || !claims, "{:?}", judged.verdict);
         }
@@ -1200,6 +1239,16 @@ fn a_soft_verdict_needs_stillness() {
         evidence(RAW, vec![process(pid, "node", &[select(&[Descriptor::Socket], None)])])
     };
     assert_eq!(Run::new(LIMITS, InputFacts::default()).until(millis(500), acted(), changes), None);
+}
+
+/// A glance would not see everybody who may move.
+#[test]
+fn while_a_verdict_settles_every_look_is_at_everybody() {
+    let still = evidence(RAW, vec![process(200, "node", &[select(&[Descriptor::Socket], None)])]);
+    let mut exchange = Exchange::begin(Duration::ZERO, LIMITS, InputFacts::default());
+    exchange.look(millis(1), &still, &acted(), &mut Judge::new(SHELL));
+    exchange.asked(millis(2));
+    assert_eq!(exchange.step(millis(2) + Duration::from_micros(100)), Step::Look(Depth::Full));
 }
 
 /// Follows an exchange in which every look can be as fast as the exchange asks for.

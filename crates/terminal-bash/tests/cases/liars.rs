@@ -1,7 +1,7 @@
 //! Programs that lie, die, stop, or take the terminal away while a send waits: none of them is ever
 //! called ready before it is, and none holds a send beyond its bound.
 
-use terminal::{StateKind, WaitReason};
+use terminal::{Busy, StateKind, WaitReason};
 use testkit::wait::wait_until;
 
 use crate::shell::{assert_prompt, assert_waits, bench, shell};
@@ -132,6 +132,27 @@ say('b> ')
             assert!(again.viewport.ends_with("b> "), "{again:#?}");
             assert_eq!(again.last_command, None);
             assert_prompt(&shell.send("").await, Some(0));
+        }
+    });
+}
+
+/// A part of the foreground stops, and the shell does not take the terminal back: nobody waits, and
+/// nobody works.
+#[test]
+fn who_is_stopped_behind_others_is_idle_and_not_ready() {
+    const WAYS: [&str; 2] =
+        ["bash -c 'sh -c \"kill -STOP \\$\\$\"; :'", "sh -c 'kill -STOP $$' | cat"];
+    bench("{ idleSilenceMs: 300, timeoutMs: 20000 }", async |bench| {
+        for way in WAYS {
+            let shell = bench.open().await;
+            let outcome = shell.send(way).await;
+            let state = outcome.state.as_ref().unwrap();
+            assert_eq!(
+                (outcome.wait_reason, state.kind, state.busy),
+                (WaitReason::InferredIdle, StateKind::Running, Some(Busy::Stopped)),
+                "{way}: {outcome:#?}"
+            );
+            assert!(shell.close().await.unwrap());
         }
     });
 }
