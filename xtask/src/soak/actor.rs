@@ -31,6 +31,11 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    /// Has the agent call something, after which it holds what it keeps until its end, such as its log.
+    pub(crate) async fn begin(&self) {
+        self.call("terminal_list", json!({})).await;
+    }
+
     async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
         self.host.call(&self.agent, tool, arguments).await
     }
@@ -98,6 +103,11 @@ impl Actor {
             91..94 => ("end of the shell", self.shell_ends().await),
             _ => ("close with leftovers", self.close_with_leftovers().await),
         }
+    }
+
+    /// Closes the session, if there is one.
+    pub(crate) async fn leave(&mut self) -> anyhow::Result<()> {
+        if self.id.is_some() { self.close().await } else { Ok(()) }
     }
 
     async fn send(&self, text: &str) -> anyhow::Result<Reply> {

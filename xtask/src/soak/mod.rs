@@ -4,8 +4,9 @@
 //! that ask, signals, cancellations, sends in the background, reads, ends and new beginnings. After each
 //! it checks every promise that the thing touches ([`reply`]): the reply is its own, the status right,
 //! and what was called done is done, by the program's own account in a file. Processes that compute come
-//! and go meanwhile. At the end descriptors, terminals, processes, threads and memory are compared with
-//! those after a short first round.
+//! and go meanwhile. Descriptors, terminals, processes, threads and memory are compared twice: when all
+//! sessions are closed with those before the first, while the host goes on; and at the end with those
+//! after a short first round.
 //!
 //! The run fails with what was broken. A seed gives each actor the same things to do.
 
@@ -130,6 +131,10 @@ async fn round(
             Arc::new(Stage { host: Arc::clone(&host), agent, open: Mutex::default() })
         })
         .collect();
+    for stage in &stages {
+        stage.begin().await;
+    }
+    let before = Holdings::take();
     let mut actors = JoinSet::new();
     for number in 0..sessions {
         let stage = Arc::clone(&stages[number / PER_AGENT]);
@@ -142,6 +147,12 @@ async fn round(
         ended.context("an actor failed")?;
     }
     load.await.context("the load failed")??;
+    // What a process keeps once it has had it is no leak, nor what a broken session still has.
+    if with_load && dsh_core::lock(&tally).faults.is_empty() {
+        let after = Holdings::settled_like(&before).await;
+        say(&format!("no session yet  {before}\nall are closed  {after}"))?;
+        after.compare(&before).context("in a host that goes on")?;
+    }
     host.dispose().await.context("the end of the host")?;
     let mut tally = dsh_core::lock(&tally);
     Ok(std::mem::take(&mut *tally))
@@ -163,6 +174,9 @@ async fn play(mut actor: Actor, end: Instant, tally: Arc<Mutex<Tally>>) {
         if tally.faults.len() >= MOST_FAULTS {
             return;
         }
+    }
+    if let Err(fault) = actor.leave().await {
+        dsh_core::lock(&tally).faults.push(format!("the last close, {}: {fault:#}", actor.name()));
     }
 }
 
