@@ -18,6 +18,8 @@ use crate::{
 const ALL: usize = usize::MAX;
 /// Two chunks of memory and more.
 const FLOOD: usize = 150_000;
+/// Characters that are enough in any case: a few bytes can repeat one thousands of times.
+const MOST: u64 = 1_000_000;
 /// Sizes that the window has, at most, while text flows through it.
 const SIZES: usize = 50;
 
@@ -183,18 +185,20 @@ pub fn text(input: &[u8]) {
     let times = FLOOD / stream.len();
     let every = times.div_ceil(SIZES);
     let (one, another) = ((config.rows, config.cols), size(*other));
-    for n in 0..=times {
-        if *other > 0 && (n % every == 0 || n == times) {
-            let to = if n < times && n / every % 2 == 1 { one } else { another };
+    for n in 0.. {
+        let last = n == times || whole.printed() > MOST;
+        if *other > 0 && (n % every == 0 || last) {
+            let to = if n / every % 2 == 1 && !last { one } else { another };
             whole.resize(to.0, to.1);
             text.resize(to);
             scant.resize(to);
         }
-        if n < times {
-            whole.feed(stream, &mut Vec::new());
-            text.feed(stream);
-            scant.feed(stream);
+        if last {
+            break;
         }
+        whole.feed(stream, &mut Vec::new());
+        text.feed(stream);
+        scant.feed(stream);
     }
     let shown = whole.page(0, u64::MAX, ALL);
     let lines: Vec<&str> = match shown.total_lines {
