@@ -253,10 +253,16 @@ impl Task {
         self.waiting = waiting.or_else(|| self.waiting.take());
         if matches!(evidence.scan, Scan::Full | Scan::Unchanged) {
             let known = self.inner_line.take();
-            self.inner_line = in_line_mode(&evidence.inner).map(|found| {
+            let found = in_line_mode(&evidence.inner).map(|found| {
                 let open = known.filter(|it| it.relay == found.relay).map_or(0, |it| it.open);
                 InnerLine { open, ..found }
             });
+            // While a relay hands something on, it is not seen to be one.
+            let works = |it: &InnerLine| {
+                let relay = evidence.processes.iter().find(|process| process.pid == it.relay);
+                relay.is_some_and(|relay| reads_itself(relay).is_none())
+            };
+            self.inner_line = found.or_else(|| known.filter(works));
         } else if evidence.processes.iter().any(|it| reads_itself(it) == Some(true)) {
             self.inner_line = None;
         }
