@@ -869,6 +869,35 @@ fn an_unseen_foreground_is_ready_by_what_the_terminal_shows() {
     }
 }
 
+/// Its mark is as good as without a process table, as long as nobody else is there.
+#[test]
+fn a_shell_that_may_not_be_looked_into_is_at_the_prompt_that_it_marks() {
+    let shell = || process(SHELL, "bash", &[Wait::Opaque]);
+    let beside = |wait| process(201, "app", &[wait]);
+    let primary = Some(Prompt::Primary);
+    for (modes, group, prompt, expected) in [
+        (RAW, vec![shell()], primary, Some(StateKind::Prompt)),
+        (RAW, vec![shell()], Some(Prompt::Continuation), Some(StateKind::Continuation)),
+        (RAW, vec![shell()], None, None),
+        (COOKED, vec![shell()], primary, None),
+        (RAW, vec![shell(), beside(Wait::Sleeping)], primary, None),
+        (RAW, vec![shell(), beside(Wait::Opaque)], primary, None),
+        (RAW, vec![process(200, "bash", &[Wait::Opaque])], primary, None),
+    ] {
+        let look = evidence(modes, group);
+        let context = Context { prompt, ..acted() };
+        let found = match judge(&look, context).verdict {
+            Verdict::Settling { kind, evidence: Strength::Settled, window, .. } => {
+                assert_eq!(window, millis(2));
+                Some(kind)
+            }
+            Verdict::Not { relay: false } => None,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found, expected, "{look:?}");
+    }
+}
+
 #[test]
 fn a_blocked_reader_that_cannot_be_looked_at() {
     let password = |running: bool| {

@@ -241,7 +241,7 @@ impl Judge {
             let selects = matches!(claim.thread.wait, Wait::Multiplexed { .. });
             judgement.edits_line = !modes.canonical && (selects || context.screen.bracketed_paste);
             judgement.verdict = claim.verdict;
-        } else if let Some(verdict) = unseen::verdict(&look) {
+        } else if let Some(verdict) = unseen::verdict(&look, self.shell) {
             judgement.verdict = verdict;
         }
         // Nobody is busy who waits for the terminal, whatever the others do.
@@ -316,7 +316,7 @@ impl Judge {
             let mut claim = match self.best(&look) {
                 Some(claim) => claim,
                 None if unseen::is_hidden(look.processes) => {
-                    Claim { verdict: unseen::verdict(&look)?, ..not }
+                    Claim { verdict: unseen::verdict(&look, self.shell)?, ..not }
                 }
                 None => return Some(not),
             };

@@ -3,7 +3,7 @@
 //!
 //! | the terminal … | ready if it stays so for | evidence |
 //! |---|---|---|
-//! | is the shell's, behind its own mark, and nobody at all can be seen | 2 ms | `settled` |
+//! | is the shell's, behind its own mark, and nobody at all can be seen, or nobody else is there | 2 ms | `settled` |
 //! | has somebody blocked in `read` | 1 ms | `opaque_read` |
 //! | had bracketed paste switched on since the write, nothing of ours echoed after it | 5 ms, blind 10 ms | `editor_mode` |
 //! | is in canonical mode with echo off, where a blocked read cannot be told | 40 ms | `settled` |
@@ -17,7 +17,7 @@ use super::{Look, Verdict, Waiter};
 use crate::readiness::Prompt;
 
 /// What the terminal alone tells; none when it tells nothing, somebody runs, or nobody is hidden.
-pub(super) fn verdict(look: &Look<'_>) -> Option<Verdict> {
+pub(super) fn verdict(look: &Look<'_>, shell: i32) -> Option<Verdict> {
     let threads = || look.processes.iter().flat_map(|process| process.threads.iter());
     if threads().any(|it| matches!(it.wait, Wait::Running | Wait::Uninterruptible)) {
         return None;
@@ -29,7 +29,8 @@ pub(super) fn verdict(look: &Look<'_>) -> Option<Verdict> {
         None if blind => Waiter { pid: 0, tid: 0 },
         None => return None,
     };
-    let prompt = look.prompt.filter(|_| blind);
+    let shell_alone = matches!(look.processes, [only] if only.pid == shell);
+    let prompt = look.prompt.filter(|_| blind || shell_alone);
     let opened = !look.modes.canonical && look.screen.editor_opened;
     let silent = look.modes.canonical && !look.modes.echo;
     let (evidence, millis) = match look.blocked_reader {
