@@ -42,6 +42,11 @@ fn foreign_programs() -> tempfile::TempDir {
         fs::copy(Path::new("/bin").join(program), &copy).unwrap();
         fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
     }
+    // A program that may not be read may not be looked into either.
+    fs::create_dir(folder.path().join("closed")).unwrap();
+    let closed = folder.path().join("closed/bash");
+    fs::copy("/bin/bash", &closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o711)).unwrap();
     folder
 }
 
@@ -222,6 +227,38 @@ fn without_a_process_table_the_terminal_tells() {
         let selects = shell.python("say('p> '); select.select([0], [], [])").await;
         assert_eq!(selects.wait_reason, WaitReason::InferredIdle, "{selects:#?}");
         assert_likely(&shell.send("").await, StateKind::Prompt, Evidence::Settled);
+    });
+}
+
+/// The process table shows it, but nothing of what it does: it is at the prompt that it marks.
+#[test]
+#[ignore = "needs root"]
+fn a_shell_that_may_not_be_looked_into() {
+    let name = "hidden::a_shell_that_may_not_be_looked_into";
+    let Some(programs) = inside(name, NOBODY) else { return };
+    let closed = programs.join("closed/bash");
+    let rest = "idleSilenceMs: 400, timeoutMs: 20000";
+    bench(&format!("{{ shellPath: {}, {rest} }}", closed.display()), async |bench| {
+        let shell = bench.open().await;
+        let outcome = shell.send("(exit 3)").await;
+        assert_likely(&outcome, StateKind::Prompt, Evidence::Settled);
+        assert_eq!(outcome.last_command.unwrap().exit_code, Some(3));
+        let outcome = shell.send("sleep .6; touch done").await;
+        assert_likely(&outcome, StateKind::Prompt, Evidence::Settled);
+        assert!(shell.is_done(), "{outcome:#?}");
+        let open = shell.send("for it in 1 2; do").await;
+        assert_likely(&open, StateKind::Continuation, Evidence::Settled);
+        let outcome = shell.send("sleep .2; done; touch done").await;
+        assert_likely(&outcome, StateKind::Prompt, Evidence::Settled);
+        assert!(shell.is_done(), "{outcome:#?}");
+        assert_waits(&shell.send("cat").await, StateKind::Line);
+        let ended = shell.type_only("\u{4}").await;
+        assert_likely(&ended, StateKind::Prompt, Evidence::Settled);
+        // It reads itself: somebody does, who cannot be told.
+        let asks = shell.send("read -s x").await;
+        assert_likely(&asks, StateKind::Password, Evidence::OpaqueRead);
+        assert_likely(&shell.send("secret").await, StateKind::Prompt, Evidence::Settled);
+        assert!(shell.close().await.unwrap());
     });
 }
 
