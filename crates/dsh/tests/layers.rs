@@ -7,7 +7,7 @@ mod support;
 use std::{fs, path::Path, process::Output};
 
 use serde_json::json;
-use support::{Link, Server, dsh, hello, processes};
+use support::{Link, Server, dsh, dsh_at, hello, processes};
 use tempfile::TempDir;
 
 #[track_caller]
@@ -327,11 +327,14 @@ fn against(mode: &str, folders: &Path) -> String {
 async fn serve_confined(mode: &str, rows: Option<&str>) {
     let [outside, folders] = [(); 2].map(|()| TempDir::new().unwrap());
     let mut server = Server::connect(Link::Pipes, |command| {
-        let workspace = command.get_current_dir().unwrap().to_owned();
-        fs::create_dir(workspace.join("home")).unwrap();
+        // Beside the host's own folder, since no confined session may write to that.
+        let workspace = command.get_current_dir().unwrap().join("work");
+        let home = workspace.with_file_name("home");
+        fs::create_dir(&home).unwrap();
+        fs::create_dir(&workspace).unwrap();
         let patch = format!("- id: {}", against(mode, folders.path()));
-        fs::write(workspace.join("home/patch.yml"), patch).unwrap();
-        command.args(["--sandbox", mode]);
+        fs::write(home.join("patch.yml"), patch).unwrap();
+        command.args(["--sandbox", mode]).current_dir(&workspace);
         if let Some(rows) = rows {
             fs::write(workspace.join("c.yml"), rows).unwrap();
             command.args(["--composition", "c.yml"]);
@@ -344,7 +347,7 @@ async fn serve_confined(mode: &str, rows: Option<&str>) {
     server.open();
     let text = format!("echo x > {}/new; echo x > inside", outside.path().display());
     server.call(2, "terminal_send", &json!({ "sessionId": "pty-1", "text": text }));
-    assert_written(mode, server.home.path(), outside.path());
+    assert_written(mode, &server.home.path().join("work"), outside.path());
     let shells = processes(&server.tag).into_iter().filter(|it| it.command == "bash");
     let mounts = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/mnt")).unwrap();
     let own = mounts(server.child.id().cast_signed());
@@ -375,7 +378,7 @@ async fn bubblewrap_confines_as_the_flag_says() {
 #[test]
 fn the_session_of_a_run_is_confined_as_the_flag_says() {
     for (mode, ..) in MODES {
-        let [folder, outside, folders] = [(); 3].map(|()| TempDir::new().unwrap());
+        let [folder, home, outside, folders] = [(); 4].map(|()| TempDir::new().unwrap());
         let rows = format!(
             "- name: terminal\n- name: terminal-bash\n- name: tool-terminal\n- name: {}\
              - name: model-script\n  config:\n    steps:\n\
@@ -387,7 +390,7 @@ fn the_session_of_a_run_is_confined_as_the_flag_says() {
         );
         fs::write(folder.path().join("c.yml"), rows).unwrap();
         let arguments = ["run", "try", "--composition", "c.yml", "--sandbox", mode];
-        let shown = printed(&dsh(folder.path(), &arguments));
+        let shown = printed(&dsh_at(folder.path(), home.path(), &arguments));
         assert!(shown.contains("I tried."), "{shown}");
         assert_written(mode, folder.path(), outside.path());
     }

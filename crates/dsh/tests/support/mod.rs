@@ -31,10 +31,15 @@ pub(crate) const LEFTOVERS: &str = "(trap '' TERM HUP; setsid sleep 1000 & nohup
 
 /// What the program says in a folder of its own, without a key for a model and without input.
 pub(crate) fn dsh(folder: &Path, arguments: &[&str]) -> Output {
+    dsh_at(folder, &folder.join("home"), arguments)
+}
+
+/// The same, with its own files elsewhere.
+pub(crate) fn dsh_at(folder: &Path, home: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_dsh"))
         .args(arguments)
         .current_dir(folder)
-        .env("DSH_HOME", folder.join("home"))
+        .env("DSH_HOME", home)
         .env_remove("DSH_LOG")
         .env_remove("DEEPSEEK_API_KEY")
         .env_remove("OPENAI_API_KEY")
