@@ -45,6 +45,8 @@ fn registers_a_plugin(folder: &Path) -> bool {
         if path.is_dir() {
             return registers_a_plugin(&path);
         }
-        fs::read_to_string(path).unwrap().contains("register_plugin!(")
+        // What is beside the sources need not be text.
+        path.extension().is_some_and(|it| it == "rs")
+            && fs::read_to_string(path).unwrap().contains("register_plugin!(")
     })
 }
