@@ -6,7 +6,7 @@ exits with the status of the line, or with 255 when the connection ended before;
 end, and ignores what it is told. `run PROGRAM ARGUMENTS` is a machine on which that program runs.
 """
 
-import ctypes, fcntl, json, os, pty, select, signal, socket, struct, sys, termios, tty
+import contextlib, ctypes, fcntl, json, os, pty, select, signal, socket, struct, sys, termios, tty
 
 
 def serve(path):
@@ -45,6 +45,12 @@ def be_machine_of(program, arguments):
     print(child, flush=True)
     while os.wait()[0] != child:
         pass
+    # Whoever outlives it goes with its machine.
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            for orphan in open("/proc/thread-self/children").read().split():
+                os.kill(int(orphan), signal.SIGKILL)
+            os.wait()
 
 
 def handle(connection):
