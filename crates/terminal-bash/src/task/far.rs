@@ -116,18 +116,27 @@ impl Task {
     }
 
     /// A command that starts at about the time of an interrupt may not be met by it: between `fork` and
-    /// `exec` it meets the shell's own code, which lets it go.
+    /// `exec` it meets the shell's own code, which lets it go. Nor may a line that is still edited: bash
+    /// keeps an interrupt between two keys for the next key.
     pub(super) fn chase_far(&mut self, now: Moment) {
         let started = self.marks.started().is_some_and(|at| now.saturating_sub(at) < ROUND_TRIP);
-        if let Some(live) = self.live.as_mut().filter(|live| live.interrupt.is_some() && started) {
+        let missed = started || self.is_edited();
+        if let Some(live) = self.live.as_mut().filter(|live| live.interrupt.is_some() && missed) {
             live.chase.get_or_insert(Chase { next: now + ROUND_TRIP, left: MOST });
         }
     }
 
-    /// Interrupts a command again that has started in spite of the interrupt and does not end.
+    /// Whether the last stroke met a line of the far shell, which has shown neither a prompt nor a
+    /// command since.
+    fn is_edited(&self) -> bool {
+        let far = self.marks.far();
+        self.far.is_some() && far.editing && far.prompt.is_none()
+    }
+
+    /// Interrupts again what goes on in spite of the interrupt: a command that has started, or a line.
     pub(super) fn interrupt_again(&mut self) {
         let now = self.now();
-        let running = self.marks.is_running();
+        let running = self.marks.is_running() || self.is_edited();
         let Some(chase) = self.live.as_mut().and_then(|live| live.chase.as_mut()) else { return };
         if running && chase.left > 0 && chase.next <= now {
             *chase = Chase { next: now + ROUND_TRIP, left: chase.left - 1 };
