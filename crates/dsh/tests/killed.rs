@@ -7,16 +7,14 @@
 
 mod support;
 
-use std::{
-    env, fs,
-    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
-    path::Path,
-    process::Command,
-};
+use std::{env, fs, os::unix::process::CommandExt as _, path::Path, process::Command};
 
 use serde_json::json;
 use tempfile::TempDir;
-use testkit::wait_until;
+use testkit::{
+    again::{as_an_ordinary_user, assert_passes},
+    wait_until,
+};
 
 use crate::support::{Link, Server, kill, nothing_left};
 
@@ -111,21 +109,10 @@ async fn a_killed_host_leaves_nothing() {
 #[ignore = "needs root"]
 fn a_killed_host_of_an_ordinary_user_leaves_nothing() {
     let folder = TempDir::new().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let [tests, program] = ["tests", "dsh"].map(|it| folder.path().join(it));
-    fs::copy(env::current_exe().unwrap(), &tests).unwrap();
+    let program = folder.path().join("dsh");
     fs::copy(env!("CARGO_BIN_EXE_dsh"), &program).unwrap();
-    let output = Command::new("setpriv")
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"])
-        .arg(&tests)
-        .args(["--exact", "a_killed_host_leaves_nothing", "--nocapture"])
-        .env(PROGRAM, &program)
-        .current_dir("/")
-        .output()
-        .unwrap();
-    let report = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && report.contains("1 passed"), "{report}\n{errors}");
+    let mut command = as_an_ordinary_user(folder.path(), "a_killed_host_leaves_nothing");
+    assert_passes(command.env(PROGRAM, &program));
 }
 
 #[tokio::test]

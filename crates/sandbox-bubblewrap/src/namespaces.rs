@@ -21,8 +21,8 @@ pub(crate) fn of(policy: &Policy) -> Result<Arc<[OwnedFd]>, Refusal> {
     make(&policy.writable()?, policy.exposed()?.as_ref(), policy.network)
 }
 
-/// Namespaces in which files can be written in `folders` alone, but not in the host's own. Blocks until `bwrap` has made them, a
-/// few milliseconds.
+/// Namespaces in which files can be written in `folders` alone, but not in the host's own. Blocks until
+/// `bwrap` has made them, a few milliseconds.
 pub(crate) fn make(
     folders: &[PathBuf],
     exposed: Option<&Exposed>,

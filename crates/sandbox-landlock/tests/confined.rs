@@ -6,7 +6,6 @@
 use std::{
     fs,
     net::{TcpListener, UdpSocket},
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -23,7 +22,9 @@ use terminal::{
     WaitReason,
 };
 use testkit::{
-    TestHost, alone,
+    TestHost,
+    again::{as_an_ordinary_user, assert_passes},
+    alone,
     leaks::{alone_unguarded, processes_with_env},
 };
 
@@ -247,23 +248,9 @@ fn nothing_outside_is_written(provider: &Provider) {
 #[ignore = "needs root"]
 fn an_ordinary_user_writes_nothing_outside() {
     let folder = TempDir::new().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    // Where the tests were built another user may not come.
-    let tests = folder.path().join("tests");
-    fs::copy(std::env::current_exe().unwrap(), &tests).unwrap();
+    let name = "landlock::nothing_outside_is_written";
     // What it starts is nothing that another test has left over.
-    alone_unguarded(async {
-        let output = Command::new("setpriv")
-            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"])
-            .arg(&tests)
-            .args(["--exact", "landlock::nothing_outside_is_written", "--nocapture"])
-            .current_dir("/")
-            .output()
-            .unwrap();
-        let report = String::from_utf8_lossy(&output.stdout);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && report.contains("1 passed"), "{report}\n{errors}");
-    });
+    alone_unguarded(async { assert_passes(&mut as_an_ordinary_user(folder.path(), name)) });
 }
 
 /// Without a sandbox each of them is a change: the test above can fail.

@@ -6,11 +6,13 @@
 //! - [`scripted`]: the plugin `terminal-scripted` and its controller;
 //! - [`conformance`]: what a terminal backend promises, checked on a backend;
 //! - [`chat`]: a server of the chat completions API;
+//! - [`again`]: a test of the running binary as another user;
 //! - [`wait`]: [`guarded`] futures and [`wait_until`];
 //! - [`leaks`]: processes, descriptors and pseudo-terminals before and after.
 //!
 //! Everything here panics on failure with a message for the reader of the test.
 
+pub mod again;
 pub mod chat;
 pub mod conformance;
 pub mod host;

@@ -16,6 +16,7 @@ use rustix::process::{WaitOptions, wait};
 use terminal::{Busy, Evidence, SendOutcome, StateKind, WaitReason};
 use terminal_bash::Config;
 use testkit::{
+    again::{assert_passes, copy_of_tests},
     host::TestHost,
     leaks::{alone_unguarded, processes_with_env},
     wait::{guarded, wait_until},
@@ -57,22 +58,16 @@ fn inside(name: &str, script: &str) -> Option<PathBuf> {
         return Some(folder.into());
     }
     let folder = foreign_programs();
-    // Where the tests were built another user may not come.
-    let tests = folder.path().join("tests");
-    fs::copy(std::env::current_exe().unwrap(), &tests).unwrap();
+    let tests = copy_of_tests(folder.path());
     // What it starts is nothing that another test has left over.
     alone_unguarded(async {
-        let output = Command::new("unshare")
+        let mut command = Command::new("unshare");
+        command
             .args(["--mount", "bash", "-euc", script, "bash"])
             .arg(&tests)
             .args(["--exact", name, "--include-ignored", "--nocapture"])
-            .env(INSIDE, folder.path())
-            .current_dir("/")
-            .output()
-            .unwrap();
-        let report = String::from_utf8_lossy(&output.stdout);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && report.contains("1 passed"), "{report}\n{errors}");
+            .env(INSIDE, folder.path());
+        assert_passes(&mut command);
         testkit::wait_until("the end of what was not that host's to kill", no_child_is_left).await;
     });
     None
