@@ -35,8 +35,10 @@ pub(crate) fn kill_session(leader: &Leader) {
     if let Some(proc) = Proc::open() {
         let whose = Whose::session(leader);
         whose.group().map(Group::kill);
+        let mark = leader.signs.mark;
         for _ in 0..LOOKS {
-            if !kill_all(&proc, whose.find_in_tree(&proc)) {
+            let struck = strike(&proc, proc.newest(), |pid| mark.is_on(&proc, pid));
+            if !kill_all(&proc, whose.find_in_tree(&proc)) && !struck {
                 break;
             }
         }
@@ -67,15 +69,16 @@ pub fn kill_all_at_once() {
     let deadline = Instant::now() + BOUND;
     loop {
         let starting = reaper::is_starting();
-        if let Some(host) = HostMark::drawn() {
+        let struck = HostMark::drawn().is_some_and(|host| {
             let mut orphans = proc.children(getpid().as_raw_nonzero().get());
+            orphans.extend(proc.newest());
             orphans.retain(|&it| !reaper::is_leader(it));
-            strike(&proc, orphans, |pid| host.is_on(&proc, pid));
-        }
+            strike(&proc, orphans, |pid| host.is_on(&proc, pid))
+        });
         let whose = Whose::host();
         whose.group().map(Group::kill);
         let found = kill_all(&proc, whose.find_everywhere(&proc));
-        if (!found && !starting) || Instant::now() >= deadline {
+        if !(struck || found || starting) || Instant::now() >= deadline {
             return;
         }
         thread::sleep(PAUSE);
@@ -86,6 +89,7 @@ pub fn kill_all_at_once() {
 /// it is found; whether there was anybody.
 pub(super) fn strike(proc: &Proc, mut pids: Vec<i32>, carries: impl Fn(i32) -> bool) -> bool {
     pids.sort_unstable_by_key(|&pid| std::cmp::Reverse(pid));
+    pids.dedup();
     let mut met = false;
     for pid in pids {
         let pidfd = Pid::from_raw(pid).and_then(|it| pidfd_open(it, PidfdFlags::empty()).ok());

@@ -16,6 +16,9 @@ use rustix::{
     process::Signal,
 };
 
+/// So many were born at most while a few of them are looked at.
+const NEWEST: i32 = 64;
+
 /// An open `/proc`.
 #[derive(Debug)]
 pub(crate) struct Proc(OwnedFd);
@@ -165,6 +168,13 @@ impl Proc {
         let mut buffer = [0; 128];
         let text = self.read(format_args!("loadavg"), &mut buffer).ok()?;
         std::str::from_utf8(text).ok()?.split_ascii_whitespace().last()?.parse().ok()
+    }
+
+    /// The numbers given last, of processes and threads, dead ones included. Whoever goes on as ever new
+    /// processes is always among these, whoever his parent is; a list of all is old before its end.
+    pub(crate) fn newest(&self) -> Vec<i32> {
+        let last = self.youngest().and_then(|it| i32::try_from(it).ok()).unwrap_or(0);
+        ((last - NEWEST).max(1)..=last).collect()
     }
 
     /// Every process there is.

@@ -3,7 +3,7 @@
 //! - Whoever carries a mark of that host was started in one of its sessions, and so was everything
 //!   below it. Nothing else is touched, least of all what another host has started.
 //! - A look that finds nobody is believed if nobody was born during it. Where somebody always is, a
-//!   few of them are, after strikes at those who were given away by their parents' end.
+//!   few of them are, with strikes between them that met nobody among the newest.
 //! - Needs no runtime, and waits for nothing but the ends.
 
 use std::{
@@ -34,10 +34,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 const EMPTY_LOOKS: usize = 2;
 /// Those that must where somebody was born meanwhile.
 const DOUBTED_LOOKS: usize = 4;
-/// Looks at the newest orphans alone, as long as there are any, before each whole look.
+/// Looks at the newest processes alone, as long as one belongs to the host, after each whole look.
 const STRIKES: usize = 20;
-/// Who goes on as ever new processes is among these.
-const NEWEST: usize = 16;
 /// Ends watched at once.
 const MAX_WATCHED: usize = 256;
 
@@ -83,8 +81,8 @@ pub(super) fn end(proc: &Proc, host: HostMark) -> Vec<Stat> {
         if believed || passed >= BOUND {
             return found;
         }
-        if may_strike {
-            strike_orphans(proc, host);
+        if may_strike && strike_newest(proc, host) {
+            doubted = 0;
         }
         if nobody {
             continue;
@@ -106,24 +104,9 @@ pub(super) fn end(proc: &Proc, host: HostMark) -> Vec<Stat> {
     }
 }
 
-/// Kills those whom a whole look would come too late for: whoever is given away by the end of a parent is
-/// given to an ancestor of this process, as the host's own children were.
-fn strike_orphans(proc: &Proc, host: HostMark) {
-    let own = getpid().as_raw_nonzero().get();
-    let parent = |it: &i32| proc.stat(*it).map(|it| it.parent).filter(|&it| it > 0);
-    let ancestors: Vec<i32> = std::iter::successors(Some(own), parent).take(MAX_WATCHED).collect();
-    for _ in 0..STRIKES {
-        let before = proc.youngest();
-        let mut orphans: Vec<_> = ancestors.iter().flat_map(|&it| proc.children(it)).collect();
-        orphans.retain(|&it| it != own);
-        orphans.sort_unstable_by_key(|&it| std::cmp::Reverse(it));
-        orphans.truncate(NEWEST);
-        let struck = strike(proc, orphans, |pid| host.is_on(proc, pid));
-        // Who ended before it was met has perhaps left a child.
-        if !struck && proc.youngest() == before {
-            break;
-        }
-    }
+/// Kills those whom a whole look would come too late for; whether there is still somebody.
+fn strike_newest(proc: &Proc, host: HostMark) -> bool {
+    (0..STRIKES).all(|_| strike(proc, proc.newest(), |pid| host.is_on(proc, pid)))
 }
 
 /// A shell hears HUP, a program TERM, and one that is stopped neither before it goes on.
@@ -153,40 +136,61 @@ fn wait(pidfds: &[OwnedFd], until: Instant) {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::{
+        fs,
+        process::Command,
+        sync::atomic::{AtomicBool, Ordering},
+        thread,
+    };
 
     use super::*;
     use crate::linux::mark::VARIABLE;
 
     /// Each of its processes lives for a moment, in a session of its own, and starts the next. Nobody but
-    /// its mark tells whose it is: its host is gone, and had no control group.
+    /// its mark tells whose it is: its host is gone, and had no control group. Others are born meanwhile.
     #[test]
     fn one_that_goes_on_as_ever_new_processes_is_met() {
         let proc = Proc::open().unwrap();
-        for (round, pause) in (1_u32..).zip(["0.002", "0"]) {
-            let own = std::process::id();
-            let mark = format!("{:08x}", 1 << 30 | own << 2 | round);
-            let folder = tempfile::tempdir().unwrap();
-            let script = format!(
-                "import os,time\nopen('begun','w')\nwhile not time.sleep({pause}):\n \
-                 if os.fork(): os._exit(0)\n os.setsid()\n"
-            );
-            let argument = format!("comet-{mark}");
-            let started = Command::new("python3")
-                .args(["-c", &script, &argument])
-                .env(VARIABLE, format!("{mark}00000007"))
-                .current_dir(folder.path())
-                .status();
-            assert!(started.unwrap().success());
-            assert!(folder.path().join("begun").exists());
-            assert_eq!(end(&proc, HostMark::parse(&mark).unwrap()), []);
-            for _ in 0..20 {
-                let flies = proc.processes().into_iter().any(|pid| {
-                    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                    String::from_utf8_lossy(&line).contains(&argument)
-                });
-                assert!(!flies, "a pause of {pause} s");
-            }
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    assert!(Command::new("true").status().unwrap().success());
+                }
+            });
+            let met = std::panic::catch_unwind(|| {
+                for (round, pause) in (1_u32..).zip(["0.002", "0", "0"]) {
+                    is_met(&proc, round, pause);
+                }
+            });
+            over.store(true, Ordering::Relaxed);
+            met.unwrap();
+        });
+    }
+
+    fn is_met(proc: &Proc, round: u32, pause: &str) {
+        let own = std::process::id();
+        let mark = format!("{:08x}", 1 << 30 | own << 2 | round);
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!(
+            "import os,time\nopen('begun','w')\nwhile not time.sleep({pause}):\n \
+             if os.fork(): os._exit(0)\n os.setsid()\n"
+        );
+        let argument = format!("comet-{mark}");
+        let started = Command::new("python3")
+            .args(["-c", &script, &argument])
+            .env(VARIABLE, format!("{mark}00000007"))
+            .current_dir(folder.path())
+            .status();
+        assert!(started.unwrap().success());
+        assert!(folder.path().join("begun").exists());
+        assert_eq!(end(proc, HostMark::parse(&mark).unwrap()), []);
+        for _ in 0..20 {
+            let flies = proc.newest().into_iter().any(|pid| {
+                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                String::from_utf8_lossy(&line).contains(&argument)
+            });
+            assert!(!flies, "a pause of {pause} s");
         }
     }
 }

@@ -285,7 +285,7 @@ impl Closing {
     }
 
     /// Kills those whom a whole look would come too late for: whoever leaves the tree by ending early
-    /// is given to the host, so its children are all that has to be looked at.
+    /// is given to the host, and is among the newest as long as his parent ends.
     async fn strike(&self) {
         let (proc, mark, group) = (Arc::clone(&self.proc), self.mark, self.whose.group().cloned());
         let struck = tokio::task::spawn_blocking(move || {
@@ -293,6 +293,9 @@ impl Closing {
             for _ in 0..STRIKES {
                 let before = births(&proc, group.as_ref());
                 let mut orphans = proc.children(own);
+                if group.is_none() {
+                    orphans.extend(proc.newest());
+                }
                 orphans.retain(|&it| !reaper::is_leader(it));
                 let struck = strike(&proc, orphans, |pid| mark.is_on(&proc, pid));
                 // Who ended before he was met has perhaps left a child.
