@@ -729,7 +729,7 @@ impl Task {
         self.screen.feed(&self.output, &mut self.events);
         self.output.clear();
         self.keep_dropped();
-        let (mut marked, mut asked) = (false, false);
+        let (mut marked, mut opened, mut asked) = (false, false, false);
         for event in self.events.drain(..) {
             match event {
                 ScreenEvent::Osc133 { payload, .. } => {
@@ -756,6 +756,7 @@ impl Task {
                     self.editor_switches += 1;
                     if on {
                         self.marks.editor_opened();
+                        opened = true;
                     } else {
                         self.marks.editor_closed();
                     }
@@ -772,6 +773,9 @@ impl Task {
         }
         if marked {
             self.chase_far(now);
+        }
+        if opened {
+            self.far_editor_opened(now);
         }
         self.note_shown();
         let visible = self.shown() != shown;

@@ -148,6 +148,7 @@ impl ShellMarks {
             prompt: self.prompt().filter(|_| prompted),
             answered: (at_prompt || started) && !interrupt,
             editing: at_prompt && !started,
+            interrupted: interrupt,
             standing: self.standing,
         }
     }

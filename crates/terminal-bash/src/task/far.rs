@@ -16,6 +16,9 @@ const INTERRUPT_KEY: u8 = 0x03;
 /// A cancellation interrupts a command again this often at the most.
 const MOST: u32 = 3;
 
+/// The prompt of a far editor comes with its opening or at once behind it.
+const PROMPT: Duration = Duration::from_millis(20);
+
 /// A command on the far side that a cancellation may not have met.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chase {
@@ -123,6 +126,15 @@ impl Task {
         let missed = started || self.is_edited();
         if let Some(live) = self.live.as_mut().filter(|live| live.interrupt.is_some() && missed) {
             live.chase.get_or_insert(Chase { next: now + ROUND_TRIP, left: MOST });
+        }
+    }
+
+    /// A far editor has opened. Without a prompt it goes on with the line that was interrupted.
+    pub(super) fn far_editor_opened(&mut self, now: Moment) {
+        let goes_on = self.is_edited();
+        if let Some(chase) = self.live.as_mut().and_then(|it| it.chase.as_mut()).filter(|_| goes_on)
+        {
+            chase.next = chase.next.min(now + PROMPT);
         }
     }
 

@@ -31,6 +31,9 @@ pub struct FarFacts {
     pub answered: bool,
     /// The last stroke was typed at its prompt, and it has started no command since.
     pub editing: bool,
+    /// It was an interrupt. bash, where that comes between two keys of a line, opens its editor again
+    /// without a prompt and keeps the interrupt for the next key, which is lost.
+    pub interrupted: bool,
     /// Who was found to wait last, if nothing was typed or shown since.
     pub standing: Option<StateKind>,
 }
@@ -52,6 +55,7 @@ pub(super) fn verdict(far: FarFacts, context: &Context, launcher: i32) -> Verdic
         Some(Prompt::Continuation) => settling(StateKind::Continuation, window),
         // Its editor gives no sign that it has taken a part of a line.
         None if far.editing && context.unfinished => Verdict::Unfinished,
+        None if far.editing && far.interrupted => Verdict::Not { relay: true },
         None if screen.editor_opened && screen.alternate => settling(StateKind::Tui, SOON),
         None if screen.editor_opened => settling(StateKind::LineEditor, SOON),
         None => Verdict::Not { relay: true },
@@ -86,6 +90,8 @@ mod tests {
             (nothing, ScreenFacts::default(), true, None),
             (stands, ScreenFacts::default(), false, Some((StateKind::LineEditor, SOON))),
             (typing, ScreenFacts::default(), false, None),
+            (typing, opened, false, Some((StateKind::LineEditor, SOON))),
+            (FarFacts { interrupted: true, ..typing }, opened, false, None),
         ] {
             let context = Context { screen, unfinished, ..Context::default() };
             let expected = expected.map_or(Verdict::Not { relay: true }, |(kind, window)| {
