@@ -4,12 +4,12 @@
 //! device number, or `/dev/tty` of a process whose controlling terminal it is), never because of
 //! its number.
 
-use std::io;
+use std::{io, os::fd::BorrowedFd};
 
-use rustix::fs::{FileType, major, minor};
+use rustix::fs::{FileType, Stat, major, minor};
 
 use super::{
-    procfs::{End, Proc},
+    procfs::{End, Proc, metadata_below},
     pty::TerminalIdentity,
 };
 use crate::evidence::Descriptor;
@@ -25,6 +25,8 @@ pub(crate) struct View<'a> {
     pub(crate) pid: i32,
     /// Its controlling terminal in the kernel's encoding.
     pub(crate) tty: i32,
+    /// The folder of the thread's descriptors, where it is kept open.
+    pub(crate) folder: Option<BorrowedFd<'a>>,
 }
 
 /// A descriptor and what it leads to.
@@ -41,7 +43,7 @@ impl View<'_> {
     /// What descriptor `fd` is.
     pub(crate) fn resolve(&self, fd: i32) -> Resolved {
         let (pid, tid) = (self.pid, self.tid);
-        let stat = match self.proc.metadata(format_args!("{pid}/task/{tid}/fd/{fd}")) {
+        let stat = match self.metadata(fd) {
             Ok(stat) => stat,
             Err(error) => return Resolved { what: unseen(&error), epoll: false, ino: None },
         };
@@ -64,6 +66,17 @@ impl View<'_> {
         Resolved { what, epoll, ino: Some(stat.st_ino) }
     }
 
+    /// Metadata of what descriptor `fd` leads to.
+    fn metadata(&self, fd: i32) -> io::Result<Stat> {
+        match self.folder {
+            Some(folder) => metadata_below(folder, format_args!("{fd}")),
+            None => {
+                let (pid, tid) = (self.pid, self.tid);
+                self.proc.metadata(format_args!("{pid}/task/{tid}/fd/{fd}"))
+            }
+        }
+    }
+
     fn device(&self, dev: u64, ino: u64, rdev: u64) -> Descriptor {
         let terminal = self.terminal;
         match (major(rdev), minor(rdev)) {
@@ -84,8 +97,7 @@ impl View<'_> {
     fn holds_other_end(&self, fd: i32, dev: u64, ino: u64) -> bool {
         let (pid, tid) = (self.pid, self.tid);
         let writes_to_it = |other: i32| {
-            let stat = self.proc.metadata(format_args!("{pid}/task/{tid}/fd/{other}"));
-            stat.is_ok_and(|it| (it.st_dev, it.st_ino) == (dev, ino))
+            self.metadata(other).is_ok_and(|it| (it.st_dev, it.st_ino) == (dev, ino))
                 && self.proc.access_mode(pid, tid, other) == Some(End::Writing)
         };
         // Both ends come from one call and mostly have neighbouring numbers.
@@ -99,8 +111,7 @@ impl View<'_> {
 
     /// Whether descriptor `fd` is the session's terminal.
     pub(crate) fn is_terminal(&self, fd: i32) -> bool {
-        let stat = self.proc.metadata(format_args!("{}/task/{}/fd/{fd}", self.pid, self.tid));
-        stat.is_ok_and(|stat| {
+        self.metadata(fd).is_ok_and(|stat| {
             FileType::from_raw_mode(stat.st_mode).is_char_device()
                 && self.device(stat.st_dev, stat.st_ino, stat.st_rdev) == Descriptor::Terminal
         })
@@ -136,7 +147,7 @@ mod tests {
     fn devices_are_told_by_their_numbers() {
         let terminal = TerminalIdentity { dev: 24, ino: 7, rdev: makedev(136, 4), tty: 0x8804 };
         let proc = Proc::open().unwrap();
-        let of = |tty| View { proc: &proc, terminal, tid: 1, pid: 1, tty };
+        let of = |tty| View { proc: &proc, terminal, tid: 1, pid: 1, tty, folder: None };
         for (tty, (dev, ino), (major, minor), what) in [
             (0, (24, 7), (136, 4), Descriptor::Terminal),
             (0x8804, (5, 9), (5, 0), Descriptor::Terminal),

@@ -250,7 +250,7 @@ impl Prober {
             return None;
         }
         let text = reread(watched.syscall.as_fd(), &mut buffer).ok()?;
-        let view = View { proc, terminal: self.terminal, pid, tid, tty: stat.tty };
+        let view = View { proc, terminal: self.terminal, pid, tid, tty: stat.tty, folder: None };
         let wait = decode::wait_of(&view, text);
         if !waits_on_terminal(&wait) {
             return None;

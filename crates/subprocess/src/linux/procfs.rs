@@ -7,7 +7,7 @@ use std::{
     fmt::{self, Write as _},
     io,
     mem::MaybeUninit,
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
 };
 
 use rustix::{
@@ -200,7 +200,7 @@ impl Proc {
 
     /// Metadata of what a path leads to.
     pub(crate) fn metadata(&self, path: fmt::Arguments<'_>) -> io::Result<rustix::fs::Stat> {
-        Ok(statat(&self.0, ShortPath::new(path)?.as_str(), AtFlags::empty())?)
+        metadata_below(self.0.as_fd(), path)
     }
 
     /// Target of a symbolic link.
@@ -226,6 +226,14 @@ impl Proc {
         }
         numbers
     }
+}
+
+/// Metadata of what a path below a folder leads to, which was opened with [`Proc::file`].
+pub(crate) fn metadata_below(
+    folder: BorrowedFd<'_>,
+    path: fmt::Arguments<'_>,
+) -> io::Result<rustix::fs::Stat> {
+    Ok(statat(folder, ShortPath::new(path)?.as_str(), AtFlags::empty())?)
 }
 
 /// Reads a file again that was opened with [`Proc::file`].

@@ -34,6 +34,8 @@ pub(super) struct Alone {
     stat: OwnedFd,
     syscall: OwnedFd,
     schedstat: OwnedFd,
+    /// The folder of its descriptors.
+    descriptors: OwnedFd,
     /// Those to whom a child of the group would be born or given.
     parents: Vec<Children>,
 }
@@ -75,6 +77,7 @@ impl Alone {
             stat: file("stat")?,
             syscall: file("syscall")?,
             schedstat: file("schedstat")?,
+            descriptors: file("fd")?,
             parents,
         };
         // Born after the scan and before the lists were read, a child would have been missed.
@@ -108,7 +111,14 @@ impl Alone {
             Wait::Running
         } else {
             let text = reread(self.syscall.as_fd(), &mut buffer).ok()?;
-            let view = View { proc, terminal, pid: self.pid, tid: self.pid, tty: stat.tty };
+            let view = View {
+                proc,
+                terminal,
+                pid: self.pid,
+                tid: self.pid,
+                tty: stat.tty,
+                folder: Some(self.descriptors.as_fd()),
+            };
             Some(decode::wait_of(&view, text)).filter(waits_on_terminal)?
         };
         if !self.parents.iter().all(Children::are_the_same) {

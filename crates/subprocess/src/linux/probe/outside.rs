@@ -92,14 +92,14 @@ impl Outside {
 
 fn holds(proc: &Proc, terminal: TerminalIdentity, process: &Stat) -> bool {
     let (pid, tty) = (process.pid, process.tty);
-    let view = View { proc, terminal, pid, tid: pid, tty };
+    let view = View { proc, terminal, pid, tid: pid, tty, folder: None };
     proc.descriptors(pid, pid).into_iter().any(|fd| view.is_terminal(fd))
 }
 
 fn waits(proc: &Proc, terminal: TerminalIdentity, process: &Stat) -> bool {
     let (pid, tty) = (process.pid, process.tty);
     proc.threads(pid).into_iter().any(|tid| {
-        let view = View { proc, terminal, tid, pid, tty };
+        let view = View { proc, terminal, tid, pid, tty, folder: None };
         let mut buffer = [0; 256];
         proc.read(format_args!("{pid}/task/{tid}/syscall"), &mut buffer)
             .is_ok_and(|text| waits_on_terminal(&decode::wait_of(&view, text)))

@@ -108,7 +108,7 @@ impl<'a> Scan<'a> {
             b'Z' | b'X' => Wait::Zombie,
             _ => {
                 let (pid, tty) = (process.pid, process.tty);
-                let view = View { proc: self.proc, terminal, pid, tid, tty };
+                let view = View { proc: self.proc, terminal, pid, tid, tty, folder: None };
                 let mut buffer = [0; 256];
                 match self.proc.read(format_args!("{pid}/task/{tid}/syscall"), &mut buffer) {
                     Ok(text) => decode::wait_of(&view, text),
