@@ -322,6 +322,7 @@ impl Task {
             }
         };
         let repaired = mended.into_iter().chain(repaired);
+        let modes = self.process.modes();
         let outcome = SendOutcome {
             echoed,
             truncated: slice.truncated && drawn.is_none(),
@@ -330,10 +331,10 @@ impl Task {
             wait_reason: settled.reason,
             session_status: self.exit.clone().unwrap_or(SessionStatus::Running),
             last_command,
-            state: Some(self.state(settled)),
+            state: Some(self.state(settled, modes)),
             input: Some(InputReceipt {
                 accepted: live.accepted(self.process.unwritten()),
-                unread: self.unread(),
+                unread: self.unread(modes),
                 untyped: live.untyped,
             }),
             limit: self.limits.reached(),
@@ -349,9 +350,8 @@ impl Task {
         settler.settle(outcome, leftovers.collect());
     }
 
-    pub(super) fn state(&self, settled: &Settlement) -> SendState {
+    pub(super) fn state(&self, settled: &Settlement, modes: Option<Modes>) -> SendState {
         let judgement = settled.judgement.as_ref();
-        let modes = self.process.modes();
         let silent = modes.is_some_and(|it| it.canonical && !it.echo);
         let running = matches!(settled.kind, StateKind::Running | StateKind::Relay);
         let busy = judgement.filter(|_| running).and_then(|it| it.busy);

@@ -290,10 +290,9 @@ impl Task {
     }
 
     /// Bytes of input that no program has read; none where nobody knows.
-    pub(super) fn unread(&self) -> Option<u64> {
+    pub(super) fn unread(&self, modes: Option<Modes>) -> Option<u64> {
         /// What the terminal holds for the reader when it is full.
         const FULL: u64 = 4_095;
-        let modes = self.process.modes();
         let canonical = modes?.canonical;
         let told = self.process.unread_bytes()?;
         if !canonical {

@@ -219,7 +219,7 @@ impl Task {
         if settled.reason == WaitReason::SessionExit {
             return self.end_watches();
         }
-        if settled.reason != WaitReason::StdinRead {
+        if settled.reason != WaitReason::StdinRead || self.watches.all.is_empty() {
             return;
         }
         let at_prompt = settled.kind == StateKind::Prompt;
@@ -228,7 +228,7 @@ impl Task {
             Until::Input => true,
             _ => false,
         };
-        let state = self.state(settled);
+        let state = self.state(settled, self.process.modes());
         let all = std::mem::take(&mut self.watches.all);
         for watch in all {
             match watch.until.iter().position(met) {
