@@ -146,6 +146,27 @@ fn the_screen_is_itself_again_at_the_prompt() {
     });
 }
 
+/// C3: what is said to be readable is there, whole: the store's own bounds cut lines anywhere.
+#[test]
+fn the_oldest_line_that_is_said_to_be_readable_is_whole() {
+    for bytes in [1_048_576, 0] {
+        let row = format!(
+            "{{ maxReadBytes: 2000, scrollbackMaxBytes: 1000000, scrollbackLines: 1000000, transcriptMaxBytes: {bytes} }}"
+        );
+        bench(&row, async |bench| {
+            let shell = bench.open().await;
+            for lines in [1_000_000, 1_030_001, 1_060_003] {
+                let outcome = shell.send(&format!("yes abcd | head -n {lines}")).await;
+                let missing = outcome.missing.unwrap();
+                assert!(0 < missing.readable && missing.readable < missing.lines, "{missing:?}");
+                let at = |line: u64| shell.read(missing.offset + line, 1);
+                let oldest = at(missing.readable - 1).await;
+                assert_eq!((oldest.text.as_str(), oldest.truncated), ("abcd", false));
+            }
+        });
+    }
+}
+
 /// C3: what is printed without end costs no memory, keeps nobody waiting, and is accounted for.
 #[test]
 fn endless_output_costs_nothing_but_itself() {
