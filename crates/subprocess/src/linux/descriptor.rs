@@ -68,13 +68,11 @@ impl View<'_> {
 
     /// Metadata of what descriptor `fd` leads to.
     fn metadata(&self, fd: i32) -> io::Result<Stat> {
-        match self.folder {
-            Some(folder) => metadata_below(folder, format_args!("{fd}")),
-            None => {
-                let (pid, tid) = (self.pid, self.tid);
-                self.proc.metadata(format_args!("{pid}/task/{tid}/fd/{fd}"))
-            }
+        if let Some(folder) = self.folder {
+            return metadata_below(folder, format_args!("{fd}"));
         }
+        let (pid, tid) = (self.pid, self.tid);
+        self.proc.metadata(format_args!("{pid}/task/{tid}/fd/{fd}"))
     }
 
     fn device(&self, dev: u64, ino: u64, rdev: u64) -> Descriptor {
