@@ -32,7 +32,7 @@ const GAP_SHARE: u32 = 4;
 /// that waits, nor than that for however many: most answers come soon, and each look costs a wake-up.
 const SOON: [(Duration, Duration, Duration); 2] = [
     (Duration::from_secs(1), Duration::from_micros(600), Duration::from_millis(4)),
-    (Duration::from_secs(2), Duration::from_micros(600), Duration::from_millis(12)),
+    (Duration::from_secs(2), Duration::from_millis(3), Duration::from_millis(12)),
 ];
 /// Looks that are so far apart are due together with those of other sessions.
 const GRID: Duration = Duration::from_millis(4);
