@@ -276,6 +276,11 @@ impl Screen {
         position::since(&self.state.main, from, max_bytes)
     }
 
+    /// [`Screen::since`] and [`Screen::end`] at once.
+    pub fn since_to_end(&self, from: &Position, max_bytes: usize) -> (Slice, Position) {
+        position::since_to_end(&self.state.main, from, max_bytes)
+    }
+
     /// `count` lines, of which the newest has `offset` newer lines after it; oldest first, joined
     /// by newlines.
     pub fn page(&self, offset: u64, count: u64, max_bytes: usize) -> Page {

@@ -77,13 +77,18 @@ pub struct Slice {
     pub cut_lines: u64,
     /// UTF-8 bytes missing from the front; an estimate when lines were rewritten meanwhile.
     pub cut_bytes: u64,
+    /// Number of lines since the session began.
+    pub lines_end: u64,
 }
 
 /// The position at the end of the text.
 pub(super) fn end(grid: &Grid) -> Position {
-    let view = View::new(grid);
+    end_of(&View::new(grid))
+}
+
+fn end_of(view: &View<'_>) -> Position {
     let inside = view.line_start(view.last_line()) < view.end();
-    position(&view, inside, false)
+    position(view, inside, false)
 }
 
 fn position(view: &View<'_>, inside: bool, apart: bool) -> Position {
@@ -102,6 +107,12 @@ fn position(view: &View<'_>, inside: bool, apart: bool) -> Position {
 /// Everything since `from`.
 pub(super) fn since(grid: &Grid, from: &Position, max_bytes: usize) -> Slice {
     read(&View::new(grid), from, max_bytes, false).0
+}
+
+/// The same, and the position at the end of it.
+pub(super) fn since_to_end(grid: &Grid, from: &Position, max_bytes: usize) -> (Slice, Position) {
+    let view = View::new(grid);
+    (read(&view, from, max_bytes, false).0, end_of(&view))
 }
 
 /// The same for a reader that has the text before; moves `from` to the end.
@@ -160,6 +171,7 @@ fn read(view: &View<'_>, from: &Position, max_bytes: usize, appending: bool) -> 
         first_line,
         cut_lines: missing(first_line, from.line()),
         cut_bytes: missing(kept, from.stream),
+        lines_end: view.lines_end(),
     };
     (slice, anew)
 }

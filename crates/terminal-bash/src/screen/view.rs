@@ -141,7 +141,7 @@ impl<'a> View<'a> {
     }
 
     /// End of the lines that are counted: all but an empty last one.
-    fn lines_end(&self) -> u64 {
+    pub(super) fn lines_end(&self) -> u64 {
         self.last_line() + u64::from(self.line_start(self.last_line()) < self.end())
     }
 

@@ -61,29 +61,27 @@ impl Task {
 
     /// What is missing from the front of a viewport.
     pub(super) fn missing(&self, viewport: &Slice) -> Missing {
-        let page = self.screen.page(0, 1, 0);
-        let lines_end = page.first_line + page.line_end;
         let readable = if viewport.cut_lines == 0 {
             0
         } else {
-            let oldest = self.oldest_whole_line(lines_end, page.total_lines);
+            let oldest = self.oldest_whole_line(viewport.lines_end);
             viewport.first_line.saturating_sub(oldest).min(viewport.cut_lines)
         };
         Missing {
             lines: viewport.cut_lines,
             bytes: viewport.cut_bytes,
             readable,
-            offset: lines_end.saturating_sub(viewport.first_line),
+            offset: viewport.lines_end.saturating_sub(viewport.first_line),
         }
     }
 
-    /// Number of the oldest line that can be read from its beginning on. The screen shows so many lines of
-    /// those before `lines_end`.
-    fn oldest_whole_line(&self, lines_end: u64, shown: u64) -> u64 {
+    /// Number of the oldest line that can be read from its beginning on.
+    fn oldest_whole_line(&self, lines_end: u64) -> u64 {
         if let Some(oldest) = self.transcript.as_ref().and_then(|it| it.archive().first()) {
             return oldest.line + u64::from(!oldest.whole);
         }
         self.oldest_line().unwrap_or_else(|| {
+            let shown = self.screen.page(0, 1, 0).total_lines;
             let is_cut = self.screen.page(shown.saturating_sub(1), 1, usize::MAX).truncated;
             lines_end.saturating_sub(shown) + u64::from(is_cut)
         })

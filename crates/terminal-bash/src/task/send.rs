@@ -307,11 +307,11 @@ impl Task {
         let at_prompt = matches!(settled.kind, StateKind::Prompt | StateKind::Continuation);
         // What a program left that ended in the middle of something.
         let repaired = if at_prompt { self.repair_screen() } else { Vec::new() };
-        let slice = self.screen.since(&live.start, self.max_read());
+        let (slice, end) = self.screen.since_to_end(&live.start, self.max_read());
         let missing = self.missing(&slice);
         let drawn = self.screen.alternate().then(|| self.screen.shown().text());
         if drawn.is_none() {
-            self.delivered = self.screen.end();
+            self.delivered = end;
         }
         let echoed = match live.echo {
             Echo::On => true,

@@ -150,7 +150,8 @@ fn dropped_lines_truncate_what_lost_them_and_nothing_else() {
             truncated: false,
             first_line: 500,
             cut_lines: 0,
-            cut_bytes: 0
+            cut_bytes: 0,
+            lines_end: 503,
         }
     );
     assert!(!screen.page(0, 100, ALL).truncated);
