@@ -135,14 +135,23 @@ impl TerminalSession for ScriptedSession {
     }
 
     fn start_send(&self, request: SendRequest) -> Result<Arc<dyn SendOperation>, TerminalError> {
-        self.script.record(format!("start_send {} {:?}", self.id, request.text));
-        let act = match self.script.take(Step::StartSend) {
+        let line = format!("start_send {} {:?}", self.id, request.text);
+        let act = self.script.take(Step::StartSend);
+        // Whoever sees the line of one that goes on at once may ask for it.
+        let at_once = matches!(act, Act::Succeed);
+        if !at_once {
+            self.script.record(line.clone());
+        }
+        let act = match act {
             Act::Hold(gate) => gate.pass_blocking(),
             act => act,
         };
         decided(Step::StartSend, act)?;
         let operation = Arc::new(ScriptedOperation::new(&self.id, &self.script, request));
         self.script.add_operation(&operation);
+        if at_once {
+            self.script.record(line);
+        }
         match self.script.take(Step::Settle) {
             Act::Succeed => operation.settle_by_itself(),
             Act::Hold(gate) => {
