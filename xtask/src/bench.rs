@@ -8,7 +8,6 @@ use std::{
 };
 
 use agents::Agent;
-use anyhow::Context as _;
 use dsh_core::Cancel;
 use futures_util::future;
 use terminal::{
@@ -199,7 +198,7 @@ async fn quick(host: &TestHost, agent: &Arc<Agent>, runs: usize) -> anyhow::Resu
         let runs = runs.div_ceil(PAIRS);
         let mut pair = Pair::open(host, agent).await?;
         quick.extend(pair.compare("`true`", runs, "true", "dsh> ").await?.0);
-        pair.bare_line("python3 -q", ">>> ").await?;
+        pair.bare.line("python3 -q", ">>> ")?;
         pair.session.send("python3 -q").await?;
         python.extend(pair.compare("a python line", runs, "print(2+2)", ">>> ").await?.0);
         pair.close().await?;
@@ -246,40 +245,24 @@ pub(crate) async fn blocking<T: Send + 'static>(
 
 /// A bare shell and a session that get the same lines.
 pub(crate) struct Pair {
-    bare: Option<Bare>,
+    bare: Bare,
     pub(crate) session: Session,
 }
 
 impl Pair {
     async fn open(host: &TestHost, agent: &Arc<Agent>) -> anyhow::Result<Self> {
-        let bare = Some(blocking(Bare::open).await?);
-        Ok(Self { bare, session: Session::open(host, agent).await? })
+        Ok(Self { bare: blocking(Bare::open).await?, session: Session::open(host, agent).await? })
     }
 
     async fn close(self) -> anyhow::Result<()> {
-        if let Some(bare) = self.bare {
-            blocking(|| bare.close()).await?;
-        }
+        blocking(|| self.bare.close()).await?;
         self.session.close().await?;
         Ok(())
     }
 
-    async fn bare_line(
-        &mut self,
-        line: &'static str,
-        prompt: &'static str,
-    ) -> anyhow::Result<Duration> {
-        let mut bare = self.bare.take().context("the bare shell failed before")?;
-        let (bare, took) = blocking(move || {
-            let took = bare.line(line, prompt)?;
-            Ok((bare, took))
-        })
-        .await?;
-        self.bare = Some(bare);
-        Ok(took)
-    }
-
-    /// Sends the same line to both, in turn; the first of each is a warm-up. The last outcome, too.
+    /// Sends the same line to both, in turn; the first of each is a warm-up. The last outcome, too. Both
+    /// begin on this thread: one handed over to another leaves the runtime waking threads while the
+    /// session's line runs.
     pub(crate) async fn compare(
         &mut self,
         name: &'static str,
@@ -290,7 +273,7 @@ impl Pair {
         let mut row = Row::new(name);
         let mut run = 0;
         loop {
-            let bare = self.bare_line(line, prompt).await?;
+            let bare = self.bare.line(line, prompt)?;
             let (ours, outcome) = self.session.send(line).await?;
             let shown = &outcome.viewport;
             anyhow::ensure!(shown.ends_with(prompt), "no prompt in {shown:?}");
@@ -330,7 +313,7 @@ fn print(out: &mut impl std::io::Write, rows: &[Row]) -> anyhow::Result<()> {
         let (bare, ours) = (median(&row.bare), median(&row.ours));
         writeln!(
             out,
-            "| {} | {:.2} | {:.2} | {:.2} | {} |",
+            "| {} | {:.3} | {:.3} | {:.2} | {} |",
             row.name,
             bare * 1e3,
             ours * 1e3,

@@ -33,6 +33,7 @@ const FOLLOW_GAP: Duration = Duration::from_millis(100);
 /// The caller's end of one exchange.
 pub(crate) struct Operation {
     feed: Feed,
+    output: watch::Sender<u64>,
     cancel: Cancel,
     followers: AtomicU64,
 }
@@ -42,7 +43,6 @@ pub(crate) struct Operation {
 struct Feed {
     number: u64,
     settled: watch::Receiver<Option<Settled>>,
-    output: watch::Receiver<u64>,
     shown: watch::Receiver<Shown>,
     leftovers: Arc<Mutex<Leftovers>>,
     mailbox: mpsc::UnboundedSender<Request>,
@@ -58,8 +58,8 @@ pub(crate) fn exchange(
 ) -> (Operation, Settler) {
     let (settler, told) = Settler::new(session, number, cancel.clone(), changes);
     let Told { settled, output, shown, leftovers } = told;
-    let feed = Feed { number, settled, output, shown, leftovers, mailbox };
-    let operation = Operation { feed, cancel, followers: AtomicU64::new(JOB + 1) };
+    let feed = Feed { number, settled, shown, leftovers, mailbox };
+    let operation = Operation { feed, output, cancel, followers: AtomicU64::new(JOB + 1) };
     (operation, settler)
 }
 
@@ -108,9 +108,13 @@ impl SendOperation for Operation {
     }
 
     fn subscribe(&self) -> Box<dyn OutputSubscription> {
+        let mut output = self.output.subscribe();
+        // There may be some already.
+        output.mark_changed();
         Box::new(Subscription {
             follower: self.followers.fetch_add(1, Ordering::Relaxed),
             feed: self.feed.clone(),
+            output,
             last: None,
             finished: false,
         })
@@ -151,6 +155,7 @@ impl SendOperation for Operation {
 struct Subscription {
     follower: Follower,
     feed: Feed,
+    output: watch::Receiver<u64>,
     last: Option<Instant>,
     finished: bool,
 }
@@ -159,7 +164,7 @@ struct Subscription {
 impl OutputSubscription for Subscription {
     async fn next(&mut self) -> Option<OutputDelta> {
         while !self.finished {
-            let Feed { settled, output, .. } = &mut self.feed;
+            let (settled, output) = (&mut self.feed.settled, &mut self.output);
             let last = self.last;
             let changed = async {
                 let changed = output.changed().await;

@@ -48,8 +48,8 @@ pub(crate) struct Settler {
 pub(crate) struct Told {
     /// The outcome.
     pub(crate) settled: watch::Receiver<Option<Settled>>,
-    /// That there is output.
-    pub(crate) output: watch::Receiver<u64>,
+    /// For those who want to know when there is output.
+    pub(crate) output: watch::Sender<u64>,
     /// How much of the text is known to be shown.
     pub(crate) shown: watch::Receiver<Shown>,
     /// What was put aside.
@@ -65,11 +65,15 @@ impl Settler {
         changes: Changes,
     ) -> (Self, Told) {
         let (settled, outcome) = watch::channel(None);
-        let (output, news) = watch::channel(0);
+        let output = watch::Sender::new(0);
         let (shown, seen) = watch::channel(Shown::default());
         let leftovers = Arc::<Mutex<Leftovers>>::default();
-        let told =
-            Told { settled: outcome, output: news, shown: seen, leftovers: Arc::clone(&leftovers) };
+        let told = Told {
+            settled: outcome,
+            output: output.clone(),
+            shown: seen,
+            leftovers: Arc::clone(&leftovers),
+        };
         (Self { session, number, cancel, settled, output, shown, leftovers, changes }, told)
     }
 

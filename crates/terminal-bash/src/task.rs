@@ -255,6 +255,8 @@ impl Task {
                     } else if !self.goes_on(&settled) {
                         self.settled_at = self.now();
                         self.conclude(&settled).await;
+                        // Whoever waited for it goes first.
+                        tokio::task::yield_now().await;
                     }
                 },
             }

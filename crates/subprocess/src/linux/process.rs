@@ -440,6 +440,8 @@ impl TerminalProcess for LocalProcess {
 
     fn write(&mut self, bytes: &[u8]) {
         self.prober.stirred();
+        // Time is counted anew: what is set ends too early, and would wake for nothing.
+        self.deadline.armed = None;
         self.input.extend(bytes);
         self.write_queued();
     }

@@ -21,7 +21,7 @@ const FIRST_GAP: Duration = Duration::from_micros(40);
 /// The shortest gap for each session that waits, so that many of them leave time for what they wait for.
 const GAP_OF_EACH: Duration = Duration::from_micros(20);
 /// Who answers sooner than this says so by output, which makes a look due.
-const ANSWER_GAP: Duration = Duration::from_micros(150);
+const ANSWER_GAP: Duration = Duration::from_micros(250);
 /// So soon after an event only those are looked at who are likely to wait.
 const FAST_LOOKS: Duration = Duration::from_micros(300);
 /// More output at once than this is a flood, not a prompt.
@@ -71,14 +71,16 @@ pub struct Limits {
 pub struct InputFacts {
     /// It ends in the middle of a line.
     pub unfinished: bool,
+    /// Whoever takes it shows it, and its line end, before acting upon it.
+    pub edited: bool,
 }
 
 /// What output left on the line of the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Text before the cursor: it may be a prompt.
-    Text,
-    /// Nothing.
+    /// Text that ends as prompts do, or a full screen's.
+    Prompt,
+    /// Nothing, or what may be the beginning of a line.
     Line,
     /// What a line editor shows of the line that was just typed: the answer is still to come.
     Echo,
@@ -119,6 +121,8 @@ pub struct Exchange {
     input: InputFacts,
     patience: Patience,
     started: Moment,
+    /// When a line was typed last, or the start.
+    typed: Moment,
     /// Last output, or the start.
     last_output: Moment,
     /// Last look at which the foreground was seen to be busy, last input that was read or taken, or
@@ -178,6 +182,7 @@ impl Exchange {
             input,
             patience: Patience::Foreground,
             started: now,
+            typed: now,
             last_output: now,
             last_busy: now,
             unwritten: 0,
@@ -246,10 +251,11 @@ impl Exchange {
         self.last_event = now;
         self.settling = None;
         // What may be a prompt is worth a look at once, anything else once the output pauses. A look at
-        // somebody in the middle of an echo only keeps it from going on.
+        // somebody in the middle of an echo, or between that and the answer, only keeps it from going on.
         self.next_look = match (bytes, shape) {
             (FLOOD.., _) | (_, Shape::Echo) => now + ANSWER_GAP,
-            (_, Shape::Text) => now,
+            (_, Shape::Prompt) => now,
+            (_, Shape::Line) if self.input.edited => (now + FIRST_GAP).max(self.typed + ANSWER_GAP),
             (_, Shape::Line) => now + FIRST_GAP,
         };
     }

@@ -28,6 +28,8 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+use std::sync::OnceLock;
+
 pub use full_screen::{Cell, Cursor, FullScreen};
 use grid::Grid;
 pub use history::Chunk;
@@ -165,6 +167,8 @@ impl Colour {
 pub struct Screen {
     decoder: Decoder,
     state: ScreenState,
+    /// Where the text ends, once somebody has asked since it changed last.
+    end: OnceLock<Position>,
 }
 
 /// Everything but the decoder, so that both can be borrowed at once.
@@ -224,11 +228,13 @@ impl Screen {
                 saved_pens: [Pen::default(); 2],
                 alternate_margins: None,
             },
+            end: OnceLock::new(),
         }
     }
 
     /// Applies `bytes` and appends what they said besides text to `events`.
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<ScreenEvent>) {
+        self.end.take();
         self.decoder.feed(bytes, &mut self.state, events);
         self.state.main.enforce_bounds();
     }
@@ -256,7 +262,7 @@ impl Screen {
 
     /// Where the text ends now: the start of the next viewport.
     pub fn end(&self) -> Position {
-        position::end(&self.state.main)
+        self.end.get_or_init(|| position::end(&self.state.main)).clone()
     }
 
     /// What was shown since `from`, which then moves to the end.
@@ -278,7 +284,8 @@ impl Screen {
 
     /// [`Screen::since`] and [`Screen::end`] at once.
     pub fn since_to_end(&self, from: &Position, max_bytes: usize) -> (Slice, Position) {
-        position::since_to_end(&self.state.main, from, max_bytes)
+        let (slice, end) = position::since_to_end(&self.state.main, from, max_bytes);
+        (slice, self.end.get_or_init(|| end).clone())
     }
 
     /// `count` lines, of which the newest has `offset` newer lines after it; oldest first, joined
@@ -363,11 +370,13 @@ impl Screen {
     /// cursor's line up to the cursor is shown again below all text, and the cursor is behind it.
     /// What it does is no part of the stream: it gives no events and counts nothing.
     pub fn repair(&mut self) -> Vec<&'static str> {
+        self.end.take();
         self.state.repair()
     }
 
     /// Changes the size of the window. Logical lines keep their text and their numbers.
     pub fn resize(&mut self, rows: u16, cols: u16) {
+        self.end.take();
         let (rows, cols) = (rows.clamp(1, 1000), cols.clamp(2, 4096));
         self.state.config.rows = rows;
         self.state.config.cols = cols;

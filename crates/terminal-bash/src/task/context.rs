@@ -36,8 +36,7 @@ impl Task {
                 line_end: line_end(&cursor_line),
                 printed: self.screen.printed(),
                 // Until an Enter that goes apart is typed, what looks like a prompt is the one before.
-                prompt_shaped: live.apart_enter.is_none()
-                    && cursor_line.trim_end().ends_with(PROMPT_ENDS),
+                prompt_shaped: live.apart_enter.is_none() && ends_as_prompts_do(&cursor_line),
                 line: hash(&cursor_line),
                 acted_upon: !before.must_act
                     || self.has_gone_on(before)
@@ -62,8 +61,10 @@ impl Task {
         let before = self.live.as_ref().map(|live| &live.before);
         if before.is_some_and(|before| before.must_act && !self.has_gone_on(before)) {
             Shape::Echo
-        } else if self.screen.cursor_column() > 0 {
-            Shape::Text
+        } else if self.screen.cursor_column() > 0
+            && (self.screen.alternate() || ends_as_prompts_do(&self.screen.cursor_line()))
+        {
+            Shape::Prompt
         } else {
             Shape::Line
         }
@@ -93,6 +94,10 @@ impl Task {
         }
         !typed.starts_with(shown_text)
     }
+}
+
+fn ends_as_prompts_do(line: &str) -> bool {
+    line.trim_end().ends_with(PROMPT_ENDS)
 }
 
 fn hash(line: &str) -> u64 {

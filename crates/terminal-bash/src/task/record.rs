@@ -63,8 +63,10 @@ impl Task {
     /// Records what is about to be typed, if it will be shown for certain.
     pub(super) fn record_input(&mut self, bytes: &str) {
         let now = self.now();
-        let echo = self.process.modes().is_some_and(|it| it.echo) || self.marks.prompt().is_some();
-        if let Some(recorder) = self.recorder.as_mut().filter(|_| echo && !self.unseen) {
+        let at_prompt = self.marks.prompt().is_some();
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| !self.unseen)
+            && (at_prompt || self.process.modes().is_some_and(|it| it.echo))
+        {
             recorder.event(now, &EventKind::Input(bytes.to_owned()));
         }
     }

@@ -34,6 +34,26 @@ fn a_viewport_starts_where_the_delivered_text_ended() {
 }
 
 #[test]
+fn the_end_is_found_anew_after_every_change() {
+    let (mut screen, _) = fed(CONFIG, b"one\r\ntwo");
+    let changes: [fn(&mut Screen); 4] = [
+        |screen| feed(screen, "\r\nthree"),
+        |screen| screen.resize(5, 7),
+        |screen| feed(screen, "\x1b[?1049h\x1b[2Jprompt> "),
+        |screen| assert!(!screen.repair().is_empty()),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        // Asked for before, so that an old answer could be kept.
+        screen.end();
+        change(&mut screen);
+        let end = screen.end();
+        assert_eq!(screen.since(&end, ALL).text, "", "change {number}");
+        let (slice, same) = screen.since_to_end(&Position::default(), ALL);
+        assert_eq!((slice.text, same.line()), (text(&screen), end.line()), "change {number}");
+    }
+}
+
+#[test]
 fn a_prompt_that_is_drawn_again_alike_was_not_rewritten() {
     let (mut screen, _) = fed(CONFIG, b"dsh> ");
     let start = screen.end();
