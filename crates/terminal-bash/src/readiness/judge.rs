@@ -237,8 +237,8 @@ impl Judge {
         if let Some(claim) = self.best(&look) {
             self.memory.claim(&claim, &look);
             judgement.foreground = Some(foreground(claim.process));
-            // zsh's editor reads; it tells by bracketed paste.
-            let selects = matches!(claim.thread.wait, Wait::Multiplexed { .. });
+            // zsh's editor reads; it tells by bracketed paste. A timed wait is that of a `read -n 1 -t 5`.
+            let selects = matches!(claim.thread.wait, Wait::Multiplexed { timeout_ms: None, .. });
             judgement.edits_line = !modes.canonical && (selects || context.screen.bracketed_paste);
             judgement.verdict = claim.verdict;
         } else if let Some(verdict) = unseen::verdict(&look, self.shell) {

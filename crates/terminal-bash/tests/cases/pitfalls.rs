@@ -249,6 +249,13 @@ fn a_timed_read_is_found() {
             assert_found(&shell.send(line).await, "timed? ");
             assert_prompt(&shell.send("").await, Some(0));
         }
+        // Of the shell itself, without its line editor: no command has ended by it.
+        for line in ["read -n1 -t 20 -p 'timed? ' x; (exit 3)", "read -rsn1 -t 20 x; (exit 3)"] {
+            let outcome = shell.send(line).await;
+            assert_eq!(outcome.wait_reason, WaitReason::StdinRead, "{outcome:#?}");
+            assert_eq!(outcome.last_command, None, "{outcome:#?}");
+            assert_prompt(&shell.type_only("k").await, Some(3));
+        }
         // By who is known by waits of another kind.
         let script = "
 say('ev> ')
