@@ -1057,7 +1057,7 @@ proptest! {
     #[test]
     fn an_exchange_always_ends(looks in prop::collection::vec(any_look(), 1..20),
                                context in any_context(), unfinished in any::<bool>()) {
-        let mut run = Run::new(LIMITS, InputFacts { unfinished, edited: false });
+        let mut run = Run::new(LIMITS, InputFacts { unfinished });
         let mut turn = 0;
         let settled = run.until(millis(31_000), context, |_| {
             turn += 1;
@@ -1375,9 +1375,9 @@ fn input_that_is_taken_is_not_silence() {
 
 #[test]
 fn what_may_be_a_prompt_is_looked_at_sooner_than_an_echo() {
-    let look_after = |edited, shape| {
+    let look_after = |shape| {
         let mut exchange = Exchange::begin(Duration::ZERO, LIMITS, InputFacts::default());
-        exchange.typed(millis(10), InputFacts { edited, ..InputFacts::default() });
+        exchange.typed(millis(10), InputFacts::default());
         exchange.output(millis(10), 4, shape);
         match exchange.step(millis(10)) {
             Step::Wait(until) => until.saturating_sub(millis(10)),
@@ -1385,12 +1385,11 @@ fn what_may_be_a_prompt_is_looked_at_sooner_than_an_echo() {
             other => panic!("{other:?}"),
         }
     };
-    let shapes = [Shape::Prompt, Shape::Line, Shape::Echo];
-    let [prompt, line, echo] = shapes.map(|shape| look_after(false, shape));
+    let [prompt, line] = [Shape::Prompt, Shape::Line].map(look_after);
+    let [echo, answer] = [Shape::Echo, Shape::Answer].map(look_after);
     assert!(prompt.is_zero() && !line.is_zero() && line < echo, "{line:?}, {echo:?}");
     // Behind the line end that an editor shows comes the answer.
-    let [prompt, line, echo] = shapes.map(|shape| look_after(true, shape));
-    assert!(prompt.is_zero() && line == echo && !echo.is_zero(), "{line:?}, {echo:?}");
+    assert!(answer == echo && !echo.is_zero(), "{answer:?}, {echo:?}");
 }
 
 #[test]
@@ -1418,7 +1417,7 @@ fn output_that_shows_nothing_puts_nothing_off() {
 #[test]
 fn an_unfinished_line_that_nobody_takes_is_not_called_consumed() {
     let waiting = evidence(COOKED, vec![process(200, "cat", &[READ])]);
-    let mut run = Run::new(LIMITS, InputFacts { unfinished: true, edited: false });
+    let mut run = Run::new(LIMITS, InputFacts { unfinished: true });
     let context = Context { unfinished: true, ..acted() };
     let (reason, _, at) = run.until(millis(2_000), context, |_| waiting.clone()).unwrap();
     assert_eq!(reason, WaitReason::InferredIdle);

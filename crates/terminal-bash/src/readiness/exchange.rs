@@ -71,8 +71,6 @@ pub struct Limits {
 pub struct InputFacts {
     /// It ends in the middle of a line.
     pub unfinished: bool,
-    /// Whoever takes it shows it, and its line end, before acting upon it.
-    pub edited: bool,
 }
 
 /// What output left on the line of the cursor.
@@ -84,6 +82,8 @@ pub enum Shape {
     Line,
     /// What a line editor shows of the line that was just typed: the answer is still to come.
     Echo,
+    /// The same as of a line, behind such an echo: the answer may have begun.
+    Answer,
 }
 
 /// What to do next.
@@ -255,8 +255,8 @@ impl Exchange {
         self.next_look = match (bytes, shape) {
             (FLOOD.., _) | (_, Shape::Echo) => now + ANSWER_GAP,
             (_, Shape::Prompt) => now,
-            (_, Shape::Line) if self.input.edited => (now + FIRST_GAP).max(self.typed + ANSWER_GAP),
             (_, Shape::Line) => now + FIRST_GAP,
+            (_, Shape::Answer) => (now + FIRST_GAP).max(self.typed + ANSWER_GAP),
         };
     }
 

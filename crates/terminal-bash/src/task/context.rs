@@ -59,12 +59,15 @@ impl Task {
     /// What the last output left on the line of the cursor.
     pub(super) fn shape(&self) -> Shape {
         let before = self.live.as_ref().map(|live| &live.before);
-        if before.is_some_and(|before| before.must_act && !self.has_gone_on(before)) {
+        let edited = before.filter(|before| before.must_act);
+        if edited.is_some_and(|before| !self.has_gone_on(before)) {
             Shape::Echo
         } else if self.screen.cursor_column() > 0
             && (self.screen.alternate() || ends_as_prompts_do(&self.screen.cursor_line()))
         {
             Shape::Prompt
+        } else if edited.is_some() {
+            Shape::Answer
         } else {
             Shape::Line
         }

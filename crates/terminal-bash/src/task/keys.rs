@@ -77,7 +77,7 @@ impl Task {
             live.note_echo(modes);
         }
         let unfinished = input::is_unfinished(&bytes, ends);
-        live.exchange.typed(now, InputFacts { unfinished, edited: false });
+        live.exchange.typed(now, InputFacts { unfinished });
         live.before = before;
         live.apart_enter = (escape && !live.keys.is_empty()).then(|| ApartEnter::after(ESCAPE_GAP));
         live.stroke = Stroke { bytes: bytes.clone(), text: bytes.clone(), enter_follows: false };

@@ -103,8 +103,8 @@ impl Task {
         live.typed += stroke.text.len();
         live.note_echo(modes);
         let unfinished = input::is_unfinished(&stroke.bytes, ends);
+        live.exchange.typed(now, InputFacts { unfinished });
         let must_act = !unfinished && !before.alternate && modes.is_some_and(|it| !it.canonical);
-        live.exchange.typed(now, InputFacts { unfinished, edited: must_act });
         live.before = super::send::Before { must_act, ..before };
         live.apart_enter = stroke.enter_follows.then(|| ApartEnter::after(KEY_GAP));
         let sent = live.settler.is_some();
